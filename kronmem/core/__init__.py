@@ -1,0 +1,1 @@
+"""Pure: no clock, no socket, no file."""

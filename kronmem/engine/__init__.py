@@ -1,0 +1,1 @@
+"""The embedded memory engine: service → engine → store."""

@@ -1,0 +1,76 @@
+"""What comes back: frozen models that keep fields they do not know."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+
+class _Model(BaseModel):
+    # A newer service may say more than this version knows: keep it, do not refuse it.
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class Memory(_Model):
+    """One remembered text with what belongs to it."""
+
+    id: str
+    agent_id: str
+    content: str
+    memory_type: str = "fact"
+    session_id: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    pinned: bool = False
+    access_count: int = 0
+    deduplicated: bool = False
+    queued: bool = False
+    """True: on disk in the outbox, not yet at the service, so not yet recalled."""
+
+
+class Hit(_Model):
+    """A memory that was recalled, with its scores from 0 to 1."""
+
+    memory: Memory
+    similarity: float = 0.0
+    confidence: float = 0.0
+
+    @property
+    def content(self) -> str:
+        """The text of the memory."""
+        return self.memory.content
+
+
+class AgentInfo(_Model):
+    """An agent the service knows. `name` is what you pass as `agent_id`; Kronvex also takes `id`."""
+
+    id: str
+    name: str
+    description: str | None = None
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    created_at: datetime | None = None
+    memory_count: int = 0
+
+
+class Session(_Model):
+    """A session of an agent and how many memories it holds."""
+
+    session_id: str
+    count: int = 0
+
+
+class Health(_Model):
+    """How the service answers, seen from this client."""
+
+    ok: bool
+    status: str
+    service: str = ""
+    version: str = ""
+    breaker: str = "closed"
+    """closed: calls go out; open: they fail at once; half-open: one probe is under way."""
+    pending: int = 0
+    """Memories waiting in the outbox."""
+    error: str | None = None

@@ -1,0 +1,1 @@
+"""The only I/O: a `Request` goes in, a `Reply` comes out."""
