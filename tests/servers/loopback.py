@@ -144,7 +144,7 @@ class Listener(socketserver.ThreadingMixIn, socketserver.TCPServer):
         else:
             super().shutdown_request(request)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
+    def handle_error(self, *_: Any) -> None:
         """Keep what went wrong for the end of the test."""
         self.owner.failures.append(sys.exc_info()[1])
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tests.servers.http import Call, JsonServer, Recorded, Refused, Reply, Route
+from tests.servers.quirks import fits, session_counts
 from tests.servers.rows import Agent, Clock, Row, expiry, now_utc, similarity, stamp
 
 AGENTS = "/api/v1/agents"
@@ -53,7 +54,7 @@ class TutorialServer(JsonServer):
         """Make an agent whose id is its name."""
         return Reply(201, self._open(call, required(call, "name")).json())
 
-    def list_agents(self, call: Call) -> Reply:  # noqa: ARG002 - every handler takes the call
+    def list_agents(self, _call: Call) -> Reply:
         """All agents, newest first."""
         return Reply(200, [agent.json() for agent in reversed(self.agents.values())])
 
@@ -96,11 +97,7 @@ class TutorialServer(JsonServer):
 
     def sessions(self, call: Call) -> Reply:
         """The sessions of an agent with their counts."""
-        counts: dict[str, int] = {}
-        for row in reversed(self._live(call, {})):
-            if row.session_id is not None:
-                counts[row.session_id] = counts.get(row.session_id, 0) + 1
-        return Reply(200, {"sessions": [{"session_id": name, "count": n} for name, n in counts.items()]})
+        return Reply(200, {"sessions": session_counts(self._live(call, {}))})
 
     def memories(self, call: Call) -> Reply:
         """A stretch of the memories, newest first, by page and per_page or by limit and offset."""
@@ -132,12 +129,6 @@ def required(call: Call, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise Refused(422, f"{name} is required")
     return value
-
-
-def fits(row: Row, filters: dict[str, Any]) -> bool:
-    """Whether a row is of the session and the type asked for."""
-    session, kind = filters.get("session_id"), filters.get("memory_type")
-    return (not session or row.session_id == session) and (not kind or row.memory_type == kind)
 
 
 def memory_json(row: Row) -> dict[str, Any]:
