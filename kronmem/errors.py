@@ -62,7 +62,7 @@ class ReplyError(KronmemError):
 
 
 class StoreError(KronmemError):
-    """The embedded database cannot be used: corrupt, written by a newer version, disk full, read-only. Names the file."""
+    """The embedded database cannot be used: corrupt, of a newer version, disk full, read-only. Names the file."""
 
 
 class OutboxFullError(KronmemError):

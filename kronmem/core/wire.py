@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from email.utils import parsedate_to_datetime
+from typing import Generic, TypeVar, cast
+from urllib.parse import quote
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from kronmem.errors import ReplyError, StatusError, status_class
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -31,5 +38,135 @@ class Reply:
 
     status: int
     body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One question to the service and how its answer is read.
+
+    `{agent}` in `path` is filled in by the exchange, which knows under which id the service keeps the agent.
+    """
+
+    name: str
+    method: str
+    path: str
+    parse: Callable[[Reply], T]
+    agent_id: str | None = None
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    creates: bool = False
+    """A write: the agent may be created for it. A read never creates anything."""
+    unknown: Callable[[], T] | None = None
+    """The answer (or the error it raises) when the service has no such agent."""
+    gone_is_done: bool = False
+    """A delete: 404 on a second attempt means that the first one, whose reply was lost, did it."""
+
+    def request(self, agent_ref: str | None = None) -> Request:
+        """Make the request, with the agent under the id the service knows."""
+        path = self.path.replace("{agent}", quote(agent_ref or "", safe=""))
+        return Request(self.method, path, self.query, self.body, self.headers)
+
+    def then(self, change: Callable[[T], U]) -> Call[U]:
+        """The same call, its answer changed by a pure function."""
+        parse, unknown = self.parse, self.unknown
+        return Call(
+            self.name,
+            self.method,
+            self.path,
+            lambda reply: change(parse(reply)),
+            self.agent_id,
+            self.query,
+            self.body,
+            self.headers,
+            self.creates,
+            None if unknown is None else lambda: change(unknown()),
+            self.gone_is_done,
+        )
+
+
+def read(call: Call[T], reply: Reply) -> T:
+    """Turn a reply into the call's answer, or raise the error that the service meant."""
+    if 200 <= reply.status < 300:
+        return call.parse(reply)
+    raise status_error(reply)
+
+
+def status_error(reply: Reply) -> StatusError:
+    """Make the typed error for a reply that is not a success."""
+    message = _message(reply)
+    if 300 <= reply.status < 400:
+        message = "the service redirects; redirects are never followed, so correct the url"
+    return status_class(reply.status)(
+        message,
+        status=reply.status,
+        request_id=reply.headers.get("x-request-id"),
+        retry_after=retry_after(reply),
+    )
+
+
+def parse_json(model: TypeAdapter[T], reply: Reply) -> T:
+    """Read the body as `model`; whatever does not fit is a `ReplyError` that does not echo the body."""
+    try:
+        return model.validate_json(reply.body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        raise ReplyError(f"the service's answer cannot be read: {where}: {first['msg']}") from None
+
+
+def detail(reply: Reply) -> object:
+    """The `detail` of an error body, or None when the body is not of that shape."""
+    try:
+        body: object = from_json(reply.body)
+    except ValueError:
+        return None
+    return cast("dict[str, object]", body).get("detail") if isinstance(body, dict) else None
+
+
+def retry_after(reply: Reply) -> float | None:
+    """Seconds to wait, from either form of Retry-After; garbage and negative values count as absent."""
+    value = reply.headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = _seconds_until(value, reply)
+    return seconds if 0 <= seconds < float("inf") else None
+
+
+def _seconds_until(date: str, reply: Reply) -> float:
+    try:
+        until = parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return -1.0
+    try:  # the service's own clock is the one its date was written by
+        now = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        now = reply.at
+    return until - now
+
+
+def _message(reply: Reply) -> str:
+    """Say in words what the service meant. The input it echoes is left out: it may hold a secret."""
+    said = detail(reply)
+    if isinstance(said, str):
+        return said[:500]
+    if isinstance(said, dict):
+        fields = cast("dict[str, object]", said)
+        return str(fields.get("message") or fields.get("error") or "no message")[:500]
+    if isinstance(said, list):
+        return "; ".join(_item(item) for item in cast("list[object]", said)[:5])[:500] or "no message"
+    return "the service gave no readable reason"
+
+
+def _item(item: object) -> str:
+    if not isinstance(item, dict):
+        return "invalid"
+    fields = cast("dict[str, object]", item)
+    loc = fields.get("loc")
+    where = ".".join(str(part) for part in cast("list[object]", loc)) if isinstance(loc, list) else ""
+    return f"{where}: {fields.get('msg', 'invalid')}".lstrip(": ")

@@ -1,0 +1,286 @@
+"""AsyncClient: the awaiting twin of Client; same names, parameters and docstrings. On asyncio and trio."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import JsonValue
+
+from kronmem.core import calls, flows, inputs
+from kronmem.core.exchange import Flow, Retry, exchange
+from kronmem.core.paging import Walk
+from kronmem.core.wire import Call
+from kronmem.errors import KronmemError
+from kronmem.models import AgentInfo, Health, Hit, Memory, Session
+from kronmem.scope import AsyncAgentMemory
+from kronmem.setup import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
+from kronmem.transport.drive import AsyncTransport, adrive, afan_out
+
+if TYPE_CHECKING:
+    from kronmem.transport.http import HttpxTransport
+
+T = TypeVar("T")
+K = TypeVar("K", int, str)
+
+
+class AsyncClient:
+    """Memory for agents: embedded by default, at a service when `url`, KRONMEM_URL or KRONVEX_API_KEY says so.
+
+    Safe to use from one event loop after another. The constructor opens nothing; `timeout` is the total time of one
+    call in seconds.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float = 10.0,
+        retry: Retry = Retry(),  # noqa: B008 -- frozen, so sharing the default is safe
+        redact: Redact | None = None,
+        embed: Embed | None = None,
+        transport: AsyncTransport | HttpxTransport | None = None,
+    ) -> None:
+        self._setup = Setup(url, api_key, timeout, retry, redact, embed, transport)
+        self._transport = self._setup.async_transport()
+        self._timeout = self._setup.timeout
+        self._owned = True
+
+    @classmethod
+    def local(
+        cls, path: str | Path | None = None, *, embed: Embed | None = None, redact: Redact | None = None
+    ) -> AsyncClient:
+        """Make an embedded client whatever the environment says; ":memory:" keeps nothing on disk."""
+        return cls(Setup.local_url(path), embed=embed, redact=redact)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._setup!r})"
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Release what this client opened. Nothing that was remembered is lost."""
+        if self._owned:
+            await self._transport.aclose()
+
+    def with_timeout(self, timeout: float) -> AsyncClient:
+        """The same client with another deadline; it shares everything else, and closing it closes nothing."""
+        other = copy.copy(self)
+        other._timeout, other._owned = checked_timeout(timeout), False
+        return other
+
+    def agent(self, agent_id: str, *, session_id: str | None = None) -> AsyncAgentMemory:
+        """Bind one agent: the same methods without `agent_id`.
+
+        With a session, every read, write and clear is within it.
+        """
+        return AsyncAgentMemory(self, agent_id, session_id=session_id)
+
+    async def remember(
+        self,
+        agent_id: str,
+        content: str,
+        memory_type: str = "fact",
+        *,
+        session_id: str | None = None,
+        ttl_days: int | None = None,
+        ttl_seconds: int | None = None,
+        pinned: bool = False,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> Memory:
+        """Store one memory.
+
+        The same text again is one memory (`deduplicated`). `ttl_seconds` (at least 60) beats `ttl_days`, and `pinned`
+        beats both.
+        """
+        draft = self._setup.draft(
+            agent_id,
+            content,
+            memory_type,
+            session_id=session_id,
+            ttl_days=ttl_days,
+            ttl_seconds=ttl_seconds,
+            pinned=pinned,
+            tags=tags,
+            metadata=metadata,
+        )
+        return await self._run(calls.remember(draft))
+
+    async def remember_many(
+        self,
+        agent_id: str,
+        contents: Iterable[str],
+        memory_type: str = "fact",
+        *,
+        session_id: str | None = None,
+        ttl_days: int | None = None,
+        ttl_seconds: int | None = None,
+        pinned: bool = False,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> list[Memory]:
+        """Store many memories in order; every text is checked before the first is sent.
+
+        The deadline holds for each request. If one fails half-way, `FanOutError.partial` holds what was stored.
+        """
+        drafts = self._setup.drafts(
+            agent_id,
+            contents,
+            memory_type,
+            session_id=session_id,
+            ttl_days=ttl_days,
+            ttl_seconds=ttl_seconds,
+            pinned=pinned,
+            tags=tags,
+            metadata=metadata,
+        )
+        return await self._drive(flows.remember_many(drafts, self._setup.link, self._timeout))
+
+    async def recall(
+        self,
+        agent_id: str,
+        query: str,
+        limit: int = 5,
+        *,
+        memory_type: str | None = None,
+        session_id: str | None = None,
+        tags: Iterable[str] = (),
+        threshold: float | None = None,
+    ) -> list[Hit]:
+        """Find the memories closest in meaning to `query`, best first.
+
+        `threshold` drops hits whose similarity (0 to 1) is lower; `None` leaves the choice to the service.
+        An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the
+        embedded engine 100; a larger `limit` is refused.
+        """
+        return await self._run(self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold))
+
+    async def recall_many(
+        self,
+        agent_id: str,
+        queries: Iterable[str],
+        limit: int = 5,
+        *,
+        concurrency: int = 32,
+        memory_type: str | None = None,
+        session_id: str | None = None,
+        tags: Iterable[str] = (),
+        threshold: float | None = None,
+    ) -> list[list[Hit]]:
+        """Ask many questions at once; the answers come in the order of the questions.
+
+        If some fail, the others still arrive: `FanOutError` carries them by position, with the causes.
+        """
+        tags = tuple(tags)
+        asked = {
+            position: self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold)
+            for position, query in enumerate(inputs.strings(queries, "queries"))
+        }
+        done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+        return list(settled(done, failed).values())
+
+    async def recall_across(
+        self,
+        agent_ids: Iterable[str],
+        query: str,
+        limit: int = 5,
+        *,
+        concurrency: int = 32,
+        memory_type: str | None = None,
+        session_id: str | None = None,
+        tags: Iterable[str] = (),
+        threshold: float | None = None,
+    ) -> dict[str, list[Hit]]:
+        """Ask many agents one question at once; the answers come by agent id.
+
+        If some fail, the others still arrive: `FanOutError` carries them by agent id, with the causes.
+        """
+        tags = tuple(tags)
+        asked = {
+            agent_id: self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold)
+            for agent_id in inputs.strings(agent_ids, "agent_ids")
+        }
+        done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+        return settled(done, failed)
+
+    async def inject_context(
+        self,
+        agent_id: str,
+        query: str = "general context",
+        limit: int = 8,
+        *,
+        memory_type: str | None = None,
+        session_id: str | None = None,
+        tags: Iterable[str] = (),
+        max_chars: int | None = None,
+    ) -> str:
+        """Make a block of text for a prompt from the memories that fit `query`; "" when nothing fits.
+
+        The block is fenced and says that it is data. `max_chars` bounds the whole block; what does not fit is left out.
+        """
+        return await self._run(
+            self._setup.inject_context(agent_id, query, limit, memory_type, session_id, tags, max_chars)
+        )
+
+    def memories(
+        self,
+        agent_id: str,
+        *,
+        memory_type: str | None = None,
+        session_id: str | None = None,
+        tags: Iterable[str] = (),
+    ) -> AsyncIterator[Memory]:
+        """Walk through all memories of an agent, newest first, a page at a time."""
+        walk = Walk(inputs.identifier(agent_id, "agent_id"), calls.scope(memory_type, session_id, tags))
+        return self._walk(walk)
+
+    async def _walk(self, walk: Walk) -> AsyncIterator[Memory]:
+        while not walk.done:
+            for memory in walk.take(await self._run(walk.call())):
+                yield memory
+
+    async def forget(self, agent_id: str, memory_id: str) -> None:
+        """Delete one memory; `NotFoundError` when there is none of that id."""
+        return await self._run(calls.forget(agent_id, memory_id))
+
+    async def clear(self, agent_id: str, *, session_id: str | None = None) -> int:
+        """Delete all memories of an agent, or of one session of it; the answer is how many there were."""
+        if session_id is None:
+            return await self._run(calls.clear(agent_id))
+        return await self._drive(flows.clear_session(agent_id, session_id, self._setup.link, self._timeout))
+
+    async def agents(self) -> list[AgentInfo]:
+        """List the agents that this key (or this file) holds."""
+        return await self._run(calls.agents())
+
+    async def sessions(self, agent_id: str) -> list[Session]:
+        """List the sessions of an agent with the number of their memories."""
+        return await self._run(calls.sessions(agent_id))
+
+    async def health(self) -> Health:
+        """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""
+        try:
+            said = await self._drive(flows.once(calls.health(), self._timeout))
+        except KronmemError as error:
+            said = Health(ok=False, status="unreachable", error=str(error))
+        return self._setup.health(said)
+
+    async def _run(self, call: Call[T]) -> T:
+        return await self._drive(exchange(call, self._setup.link, self._timeout))
+
+    async def _drive(self, flow: Flow[T]) -> T:
+        return await adrive(flow, self._transport)
+
+    def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:
+        return {key: exchange(call, self._setup.link, self._timeout) for key, call in asked.items()}

@@ -1,0 +1,204 @@
+"""The life of one call, as a generator: every policy lives here, once, for both shells.
+
+`exchange(call, link, timeout)` yields a `Request` to send or a `Pause` to sleep through and is resumed with the
+`Reply`, or with the `TransportError` that sending raised. It returns the call's answer or raises a typed error.
+It looks at no clock and rolls no dice of its own: `Link` carries both, so a test steps through the policy by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from kronmem.core import calls, kronvex
+from kronmem.core.wire import Call, Reply, Request, read, retry_after
+from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError
+
+T = TypeVar("T")
+
+RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Sleep this long, then go on."""
+
+    seconds: float
+
+
+Flow = Generator[Request | Pause, Reply, T]
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often a call is tried and how long it waits in between (full jitter, doubling up to `longest`)."""
+
+    attempts: int = 3
+    first: float = 0.25
+    longest: float = 8.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or self.first < 0 or self.longest < 0:
+            raise ConfigError("Retry needs at least one attempt and waits that are not negative")
+
+    def wait(self, attempt: int, random: Callable[[], float]) -> float:
+        """Seconds to wait after attempt number `attempt` (from 1) failed."""
+        return random() * min(self.longest, self.first * 2.0 ** (attempt - 1))
+
+
+@dataclass
+class Breaker:
+    """Leaves a failing service alone: open after five failures in a row, for 1 s, doubling to 30 s, with one probe."""
+
+    on_change: Callable[[str], None] = lambda state: None
+    limit: int = 5
+    failures: int = 0
+    pause: float = 0.0
+    opened_at: float = 0.0
+    state: str = "closed"
+
+    def admit(self, now: float) -> None:
+        """Let a request pass or refuse it at once; the first one after the pause is the probe."""
+        left = self.opened_at + self.pause - now
+        if self.state == "closed":
+            return
+        if self.state == "half-open" or left > 0:
+            raise UnavailableError("the service keeps failing and is left alone for now", retry_after=max(left, 0.0))
+        self._become("half-open")
+
+    def succeeded(self) -> None:
+        """The service answered."""
+        self.failures, self.pause = 0, 0.0
+        self._become("closed")
+
+    def failed(self, now: float) -> None:
+        """The service did not answer, or only with a server error."""
+        self.failures += 1
+        if self.state == "half-open" or self.failures >= self.limit:
+            self.pause = min(30.0, self.pause * 2 or 1.0)
+            self.opened_at = now
+            self._become("open")
+
+    def abandoned(self) -> None:
+        """A request was given up half-way: a probe that nobody waits for must not block the next one."""
+        if self.state == "half-open":
+            self._become("open")
+
+    def _become(self, state: str) -> None:
+        if state != self.state:
+            self.state = state
+            self.on_change(state)
+
+
+@dataclass
+class Budget:
+    """Bounds what retries may add to an outage: each costs a token, each success earns a fifth of one."""
+
+    tokens: float = 10.0
+    most: float = 10.0
+
+    def spend(self) -> bool:
+        """Take a token if there is one."""
+        if self.tokens < 1.0:
+            return False
+        self.tokens -= 1.0
+        return True
+
+    def earn(self) -> None:
+        """A success pays a little back."""
+        self.tokens = min(self.most, self.tokens + 0.2)
+
+
+@dataclass
+class Link:
+    """What one client knows of its service between calls."""
+
+    now: Callable[[], float]
+    random: Callable[[], float]
+    retry: Retry = field(default_factory=Retry)
+    breaker: Breaker = field(default_factory=Breaker)
+    budget: Budget = field(default_factory=Budget)
+    most_hits: int = kronvex.MOST_HITS
+    ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
+    """Under which id the service keeps an agent, where that is not its name."""
+    lacks: set[str] = field(default_factory=lambda: set[str]())
+    """Calls that this service turned out not to have."""
+
+
+def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
+    """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
+    deadline = link.now() + timeout
+    known = link.ids.get(call.agent_id) if call.agent_id else None
+    reply = yield from _attempts(call, known or call.agent_id, link, deadline)
+    if call.agent_id and (kronvex.wants_uuid(reply) or (known and kronvex.agent_is_gone(reply))):
+        found = yield from _resolve(call.agent_id, call.creates, link, deadline)
+        if found is None and call.unknown is not None:
+            return call.unknown()
+        reply = yield from _attempts(call, found, link, deadline)
+    return read(call, reply)
+
+
+def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply]:
+    """Send until something final comes back, within the deadline, the attempts and the retry budget."""
+    request = call.request(agent_ref)
+    attempt = 1
+    while True:
+        outcome = yield from _once(request, link, deadline)
+        wait = link.retry.wait(attempt, link.random)
+        if isinstance(outcome, Reply):
+            if attempt > 1 and outcome.status == 404 and call.gone_is_done and not kronvex.agent_is_gone(outcome):
+                return Reply(204)
+            if outcome.status not in RETRYABLE:
+                return outcome
+            wait = max(wait, retry_after(outcome) or 0.0)
+        hopeless = link.breaker.state == "open" or link.now() + wait >= deadline
+        if attempt == link.retry.attempts or hopeless or not link.budget.spend():
+            if isinstance(outcome, Reply):
+                return outcome
+            raise outcome
+        yield Pause(wait)
+        attempt += 1
+
+
+def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | TransportError]:
+    """Send once and tell the breaker how it went."""
+    left = deadline - link.now()
+    if left <= 0:
+        raise DeadlineError("the call's time was up before the service had answered", sent=False)
+    link.breaker.admit(link.now())
+    try:
+        reply = yield replace(request, timeout=left)
+    except TransportError as error:
+        link.breaker.failed(link.now())
+        return error
+    except BaseException:
+        link.breaker.abandoned()
+        raise
+    if reply.status >= 500:
+        link.breaker.failed(link.now())
+    else:
+        link.breaker.succeeded()
+        link.budget.earn()
+    return reply
+
+
+def _resolve(name: str, create: bool, link: Link, deadline: float) -> Flow[str | None]:
+    """Find under which id the service keeps the agent `name`; only a write creates it."""
+    link.ids.pop(name, None)
+    found = yield from _named(name, link, deadline)
+    if found is None and create:
+        making = calls.create_agent(name)
+        made = yield from _attempts(making, None, link, deadline)
+        # Look again, even after a refusal: another process may have made it at the same moment, and
+        # whoever looks now must end on the same one, the oldest of that name.
+        found = (yield from _named(name, link, deadline)) or read(making, made).id
+    if found is not None:
+        link.ids[name] = found
+    return found
+
+
+def _named(name: str, link: Link, deadline: float) -> Flow[str | None]:
+    listing = calls.agents()
+    known = read(listing, (yield from _attempts(listing, None, link, deadline)))
+    return kronvex.oldest_named(known, name)

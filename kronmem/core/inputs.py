@@ -1,0 +1,167 @@
+"""What is refused before anything is sent.
+
+Every argument that reaches a service passes through here once. The rules are the strictest of the services we
+talk to: what is accepted embedded is accepted by Kronvex too, and what makes Kronvex answer 500 never leaves.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import cast
+from urllib.parse import quote
+
+from pydantic import JsonValue
+
+from kronmem.errors import InvalidInputError
+
+MAX_ID = 255
+MAX_CONTENT = 32_000
+MAX_METADATA = 64_000
+MAX_TTL_DAYS = 3650
+RESERVED = "kronmem"
+"""The one metadata key kept for what a service has no field for: the client id, our types, tags."""
+
+# Path separators, query and fragment marks and the percent sign could make one id address something else.
+_BAD_ID = re.compile(r"[\x00-\x1f\x7f-\x9f/\\?#%\u2028\u2029\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def identifier(value: str, what: str) -> str:
+    """Accept an id that can stand in a path, a header and a database alike."""
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError(f"{what} must be a string, not {type(value).__name__}")
+    if not value.strip() or value != value.strip() or value in {".", ".."}:
+        raise InvalidInputError(f"{what} must not be empty, '.', '..' or padded with spaces")
+    if len(value) > MAX_ID:
+        raise InvalidInputError(f"{what} is {len(value)} characters long; at most {MAX_ID} are allowed")
+    if _BAD_ID.search(value):
+        raise InvalidInputError(f"{what} must not contain / \\ ? # % or control characters")
+    return value
+
+
+def segment(value: str, what: str) -> str:
+    """Check an id and quote it for a path."""
+    return quote(identifier(value, what), safe="")
+
+
+def text(value: str, what: str, most: int = MAX_CONTENT) -> str:
+    """Accept text that every service can store."""
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError(f"{what} must be a string, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInputError(f"{what} must not be empty")
+    if len(value) > most:
+        raise InvalidInputError(f"{what} is {len(value)} characters long; at most {most} are allowed")
+    if "\x00" in value or _SURROGATE.search(value):
+        raise InvalidInputError(f"{what} must not contain NUL or lone surrogates")
+    return value
+
+
+def session(value: str | None) -> str | None:
+    """Accept a session id. An empty one is refused: Kronvex takes it for "every session"."""
+    return None if value is None else identifier(value, "session_id")
+
+
+def memory_type(value: str) -> str:
+    """Accept any type name, known or not, that fits the service's column."""
+    return text(value, "memory_type", 50)
+
+
+def optional_type(value: str | None) -> str | None:
+    """Accept a type to filter by, or none."""
+    return None if value is None else memory_type(value)
+
+
+def tags(values: Iterable[str]) -> tuple[str, ...]:
+    """Accept tags, each once, in the order given. A bare string is refused: it would become its letters."""
+    if isinstance(values, (str, bytes)):
+        raise InvalidInputError("tags must be a list of strings, not one string")
+    try:
+        return tuple(dict.fromkeys(text(tag, "a tag", 100) for tag in values))
+    except TypeError:
+        raise InvalidInputError("tags must be a list of strings") from None
+
+
+def strings(values: Iterable[str], what: str) -> list[str]:
+    """Accept a list of texts or ids; one bare string is refused: it would become its letters."""
+    if isinstance(values, (str, bytes)):
+        raise InvalidInputError(f"{what} must be a list of strings, not one string")
+    return list(values)
+
+
+def whole(value: int, what: str, least: int, most: int) -> int:
+    """Accept a whole number within bounds; True and 3.0 are not numbers here."""
+    if not isinstance(value, int) or isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError(f"{what} must be a whole number, not {type(value).__name__}")
+    if not least <= value <= most:
+        raise InvalidInputError(f"{what} must be from {least} to {most}, not {value}")
+    return value
+
+
+def limit(value: int, most: int) -> int:
+    """Accept a limit that the service can honour; a larger one is refused, not cut in silence."""
+    return whole(value, "limit", 1, most)
+
+
+def threshold(value: float | None) -> float | None:
+    """Accept a similarity from 0 to 1."""
+    if value is None:
+        return None
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError("threshold must be a number from 0 to 1")
+    return float(value)
+
+
+def ttl(days: int | None, seconds: int | None) -> dict[str, int]:
+    """Accept a lifetime in days or seconds; both may be given, and seconds win, as at the service."""
+    given: dict[str, int] = {}
+    if days is not None:
+        given["ttl_days"] = whole(days, "ttl_days", 1, MAX_TTL_DAYS)
+    if seconds is not None:
+        given["ttl_seconds"] = whole(seconds, "ttl_seconds", 60, MAX_TTL_DAYS * 86_400)
+    return given
+
+
+def metadata(value: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
+    """Copy the caller's metadata after checking that it is plain JSON of a sensible size."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError(f"metadata must be a mapping, not {type(value).__name__}")
+    if RESERVED in value:
+        raise InvalidInputError(f"the metadata key {RESERVED!r} is reserved")
+    budget = [MAX_METADATA]
+    return cast("dict[str, JsonValue]", json_value(dict(value), "metadata", budget))
+
+
+def json_value(value: JsonValue, what: str, budget: list[int], depth: int = 0) -> JsonValue:
+    """Copy a JSON value, refusing what JSON cannot carry exactly. `budget` counts characters down."""
+    if depth > 64:
+        raise InvalidInputError(f"{what} is nested too deeply")
+    budget[0] -= len(value) if isinstance(value, str) else 1
+    if budget[0] < 0:
+        raise InvalidInputError(f"{what} is too large")
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInputError(f"{what} must not contain NaN or infinity")
+        return value
+    if isinstance(value, str):
+        if "\x00" in value or _SURROGATE.search(value):
+            raise InvalidInputError(f"{what} must not contain NUL or lone surrogates")
+        return value
+    if isinstance(value, dict):
+        return {_key(k, what, budget): json_value(v, what, budget, depth + 1) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        return [json_value(item, what, budget, depth + 1) for item in value]
+    raise InvalidInputError(f"{what} must be plain JSON, not {type(value).__name__}")
+
+
+def _key(key: str, what: str, budget: list[int]) -> str:
+    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError(f"{what} must have string keys, not {type(key).__name__}")
+    json_value(key, what, budget)
+    return key

@@ -1,0 +1,49 @@
+"""Walks a listing page by page without losing its place when memories come and go meanwhile. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kronmem.core import calls, kronvex
+from kronmem.core.wire import Call
+from kronmem.models import Memory
+
+
+@dataclass
+class Walk:
+    """Ask `call()` for the next page, hand its answer to `take()`, until `done`."""
+
+    agent_id: str
+    within: calls.Scope
+    done: bool = False
+    number: int = 1
+    after: str | None = None
+    total: int | None = None
+    seen: set[str] = field(default_factory=lambda: set[str]())
+
+    def call(self) -> Call[kronvex.Page]:
+        """The call that fetches the next page."""
+        return calls.page(self.agent_id, self.within, self.number, self.after)
+
+    def take(self, page: kronvex.Page) -> list[Memory]:
+        """The memories of this page that are in scope and were not given before."""
+        if "next" in page.model_fields_set:
+            self.after, self.done = page.next, page.next is None
+            fresh = page.memories
+        else:
+            fresh = [wire for wire in page.memories if wire.id not in self.seen]
+            self.seen.update(wire.id for wire in fresh)
+            self._turn(page)
+        found = (kronvex.to_memory(wire, self.agent_id) for wire in fresh)
+        return [memory for memory in found if self.within.holds(memory)]
+
+    def _turn(self, page: kronvex.Page) -> None:
+        shrunk = (self.total or 0) - (page.total or 0) if self.total and page.total is not None else 0
+        self.total = page.total
+        if shrunk > 0 and page.memories:
+            # Memories were deleted since the last page, so later ones moved up into pages already read.
+            self.number = max(1, self.number - -(-shrunk // calls.PER_PAGE))
+        elif len(page.memories) < calls.PER_PAGE:
+            self.done = True
+        else:
+            self.number += 1

@@ -1,0 +1,136 @@
+"""Two drivers of a flow, one blocking and one awaiting, that differ by an `await`; and the same for many at once."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar, runtime_checkable
+
+import anyio
+
+from kronmem.core.exchange import Flow, Pause
+from kronmem.core.wire import Reply, Request
+from kronmem.errors import KronmemError
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+log = logging.getLogger("kronmem")
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """The only I/O, blocking."""
+
+    def send(self, request: Request) -> Reply:
+        """Send once, within `request.timeout`; raise `TransportError` when nothing usable came back."""
+        ...
+
+    def close(self) -> None:
+        """Release what was opened."""
+        ...
+
+
+@runtime_checkable
+class AsyncTransport(Protocol):
+    """The only I/O, awaiting."""
+
+    async def asend(self, request: Request) -> Reply:
+        """Send once, within `request.timeout`; raise `TransportError` when nothing usable came back."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release what was opened."""
+        ...
+
+
+def drive(flow: Flow[T], transport: Transport) -> T:
+    """Carry a flow to its end, blocking."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                reply = transport.send(step) if isinstance(step, Request) else _sleep(step)
+            except BaseException as error:  # noqa: BLE001 -- the flow decides what to do, cancellation included
+                step = flow.throw(error)
+            else:
+                _note(step, reply)
+                step = flow.send(reply)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+async def adrive(flow: Flow[T], transport: AsyncTransport) -> T:
+    """Carry a flow to its end, awaiting."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                reply = await transport.asend(step) if isinstance(step, Request) else await _asleep(step)
+            except BaseException as error:  # noqa: BLE001 -- the flow decides what to do, cancellation included
+                step = flow.throw(error)
+            else:
+                _note(step, reply)
+                step = flow.send(reply)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+def fan_out(
+    flows: Mapping[K, Flow[T]], transport: Transport, concurrency: int
+) -> tuple[dict[K, T], dict[K, KronmemError]]:
+    """Carry many flows, at most `concurrency` at a time: what arrived and what failed, in the order asked."""
+    done: dict[K, T] = {}
+    failed: dict[K, KronmemError] = {}
+    with ThreadPoolExecutor(min(concurrency, len(flows)) or 1, "kronmem-fan-out") as pool:
+        futures = {key: pool.submit(drive, flow, transport) for key, flow in flows.items()}
+        try:
+            for key, future in futures.items():
+                try:
+                    done[key] = future.result()
+                except KronmemError as error:
+                    failed[key] = error
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    return done, failed
+
+
+async def afan_out(
+    flows: Mapping[K, Flow[T]], transport: AsyncTransport, concurrency: int
+) -> tuple[dict[K, T], dict[K, KronmemError]]:
+    """Carry many flows, at most `concurrency` at a time: what arrived and what failed, in the order asked."""
+    done: dict[K, T] = {}
+    failed: dict[K, KronmemError] = {}
+    waiting = iter(flows.items())
+
+    async def work() -> None:
+        for key, flow in waiting:
+            try:
+                done[key] = await adrive(flow, transport)
+            except KronmemError as error:
+                failed[key] = error
+
+    async with anyio.create_task_group() as group:
+        for _ in range(min(concurrency, len(flows))):
+            group.start_soon(work)
+    return {key: done[key] for key in flows if key in done}, failed
+
+
+# A pause is answered too, so that a flow is always resumed with a `Reply`.
+def _sleep(pause: Pause) -> Reply:
+    time.sleep(pause.seconds)
+    return Reply(0)
+
+
+async def _asleep(pause: Pause) -> Reply:
+    await anyio.sleep(pause.seconds)
+    return Reply(0)
+
+
+def _note(step: Request | Pause, reply: Reply) -> None:
+    if isinstance(step, Request) and log.isEnabledFor(logging.DEBUG):
+        log.debug("%s %s: %d", step.method, step.path, reply.status)
