@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any
 
 Clock = Callable[[], datetime]
@@ -104,11 +105,18 @@ def expiry(values: dict[str, Any], now: datetime) -> datetime | None:
     return None if values.get("ttl_days") is None else now + timedelta(days=values["ttl_days"])
 
 
+@lru_cache(maxsize=4096)
+def bag(text: str) -> tuple[Counter[str], int]:
+    """The words of a text with their counts, and the square of its length as a vector."""
+    counts = Counter(re.findall(r"\w+", text.lower()))
+    return counts, sum(count * count for count in counts.values())
+
+
 def similarity(one: str, other: str) -> float:
     """The cosine of two texts as bags of words, 0 to 1."""
-    left, right = (Counter(re.findall(r"\w+", text.lower())) for text in (one, other))
+    (left, length_left), (right, length_right) = bag(one), bag(other)
     shared = sum(count * right[word] for word, count in left.items())
-    length = math.sqrt(sum(n * n for n in left.values()) * sum(n * n for n in right.values()))
+    length = math.sqrt(length_left * length_right)
     return round(shared / length, 4) if length else float(one == other)
 
 
