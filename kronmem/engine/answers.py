@@ -1,0 +1,76 @@
+"""What replies say: rows as the JSON both dialects of Kronvex expect. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+
+from pydantic import JsonValue
+
+from kronmem.engine.search import Hit
+from kronmem.engine.store import Row, Space
+
+Json = dict[str, JsonValue]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def timestamp(seconds: float) -> str:
+    """ISO 8601 in UTC with microseconds."""
+    # Not fromtimestamp: it fails on some systems for times before 1970.
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool = False) -> Json:
+    """One memory. `count`: how many the agent now has, known only after a write."""
+    return {
+        "id": row.id,
+        "agent_id": agent,
+        "content": row.content,
+        "session_id": row.session_id,
+        "memory_type": row.memory_type,
+        "metadata": row.metadata,
+        "tags": list(row.tags),
+        "created_at": timestamp(row.created_at),
+        "access_count": row.access_count,
+        "expires_at": None if row.expires_at is None else timestamp(row.expires_at),
+        "pinned": row.pinned,
+        "agent_memory_count": count,
+        "deduplicated": deduplicated,
+        "superseded": False,
+        "superseded_by": None,
+        "conflict_detected": False,
+        "conflicts_resolved": 0,
+    }
+
+
+def hit(agent: str, found: Hit) -> Json:
+    """A memory with its scores around it, as the vendor's server says it."""
+    return {"memory": memory(agent, found.row), **_scores(found)}
+
+
+def flat_hit(agent: str, found: Hit) -> Json:
+    """A memory with its scores among its fields, as the vendor's tutorials say it."""
+    return {**memory(agent, found.row), **_scores(found)}
+
+
+def _scores(found: Hit) -> Json:
+    return {"similarity": found.similarity, "confidence": found.confidence, "score": found.similarity}
+
+
+def context(hits: Sequence[Hit]) -> str:
+    """One line a memory; empty when there is none."""
+    lines = [f"- {' '.join(h.row.content.split())} (confidence: {h.confidence:.2f})" for h in hits]
+    return "\n".join(["[KRONMEM CONTEXT]", *lines]) if lines else ""
+
+
+def agent(space: Space) -> Json:
+    """An agent; its name is its id."""
+    return {
+        "id": space.name,
+        "name": space.name,
+        "description": space.description,
+        "metadata": space.metadata,
+        "created_at": timestamp(space.created_at),
+        "memory_count": space.count,
+    }

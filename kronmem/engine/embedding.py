@@ -1,0 +1,133 @@
+"""Optional vectors: computed in the background, stored beside the memory, used to reorder what the words found.
+
+A recall never waits for the vector of a memory, and for the question's own only a bounded time.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import struct
+import sys
+import threading
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from kronmem.engine.store import Store
+from kronmem.errors import DeadlineError, StoreError
+
+Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
+
+_BATCH = 64
+_BACKLOG = 10_000
+_ASKED_AT_ONCE = 4
+_log = logging.getLogger("kronmem.engine")
+
+
+def cosine(question: Sequence[float], packed: bytes | None) -> float | None:
+    """How close a question's vector is to a stored one; `None` if there is none, or one of another model."""
+    if packed is None or len(packed) != 4 * len(question):
+        return None
+    return sum(map(float.__mul__, question, _unpack(packed)))
+
+
+def unit(vector: Sequence[float]) -> list[float]:
+    """`vector` scaled to length one, so that a product is a cosine."""
+    length = math.sqrt(sum(x * x for x in vector))
+    return [x / length for x in vector] if length else [0.0 for _ in vector]
+
+
+def _pack(vector: Sequence[float]) -> bytes:
+    return struct.pack(f"<{len(vector)}f", *unit([float(x) for x in vector]))
+
+
+def _unpack(packed: bytes) -> array[float]:
+    numbers = array("f", packed)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+class Embedder:
+    """Embeds new memories in a thread of its own, and questions on demand."""
+
+    def __init__(self, store: Store, embed: Embed) -> None:
+        self._store = store
+        self._embed = embed
+        self._due: deque[tuple[int, str]] = deque(maxlen=_BACKLOG)
+        self._wake = threading.Event()
+        self._closed = False
+        self._worker: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
+
+    def add(self, memories: Sequence[tuple[int, str]]) -> None:
+        """Have these embedded soon; (key, text)."""
+        self._due.extend(memories)
+        self._start()
+        self._wake.set()
+
+    def ask(self, question: str, timeout: float) -> list[float] | None:
+        """The question's vector, or `None` if it fails or takes longer than `timeout`."""
+        self._start()
+        if not self._asking.acquire(blocking=False):
+            return None  # a few are hanging already: one more would hang too
+        answer: list[list[float]] = []
+        thread = threading.Thread(target=self._answer, args=(question, answer), daemon=True)
+        thread.start()
+        thread.join(timeout)
+        return answer[0] if answer else None
+
+    def close(self) -> None:
+        """Stop after the batch at hand; what is left is embedded when the database is opened again."""
+        self._closed = True
+        self._wake.set()
+        if self._worker:
+            self._worker.join(timeout=5.0)
+
+    def _answer(self, question: str, answer: list[list[float]]) -> None:
+        try:
+            answer.append(unit([float(x) for x in self._embed([question])[0]]))
+        except Exception:  # noqa: BLE001 - the user's function may raise anything; words alone still answer
+            _log.warning("embedding a question failed; recalling by words alone", exc_info=True)
+        finally:
+            self._asking.release()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._closed or (self._worker and self._worker.is_alive()):
+                return
+            self._worker = threading.Thread(target=self._work, name="kronmem-embed", daemon=True)
+            self._worker.start()
+
+    def _work(self) -> None:
+        """First what earlier runs left, then what comes."""
+        after = 0
+        while not self._closed and after >= 0:
+            after = self._catch_up(after)
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
+            while self._due and not self._closed:
+                self._store_vectors([self._due.popleft() for _ in range(min(_BATCH, len(self._due)))])
+
+    def _catch_up(self, after: int) -> int:
+        """Embed one batch without vectors beyond the key `after`; where to go on, -1 at the end."""
+        found: list[tuple[int, str]] = []
+        with suppress(DeadlineError, StoreError), self._store.read(5.0) as rows:
+            found = rows.without_vector(after, _BATCH)
+        if not found:
+            return -1
+        self._store_vectors(found)
+        return found[-1][0]
+
+    def _store_vectors(self, memories: Sequence[tuple[int, str]]) -> None:
+        try:
+            vectors = self._embed([text for _, text in memories])
+            packed = [(key, _pack(vector)) for (key, _), vector in zip(memories, vectors, strict=True)]
+            with self._store.write(5.0) as rows:
+                rows.set_vectors(packed)
+        except Exception:  # noqa: BLE001 - the user's function may raise anything; the thread must live on
+            _log.warning("embedding %d memories failed; they are found by words alone", len(memories), exc_info=True)

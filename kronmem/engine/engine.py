@@ -1,0 +1,195 @@
+"""Remember, recall, forget, list, state: what the embedded memory does. No HTTP, no SQL.
+
+Refusals are the errors a service would answer with (`NotFoundError`, `ConflictError`), so that embedded and served
+memory say the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from kronmem.engine.embedding import Embed, Embedder
+from kronmem.engine.remembering import RECEIPTS_KEPT, SWEPT, Kept, Place, remember, resolve
+from kronmem.engine.search import Hit, Search, latest, search
+from kronmem.engine.store import Draft, Filter, Page, Row, Space, StateValue, Store
+from kronmem.errors import DeadlineError, NotFoundError, StoreError
+
+
+class Engine:
+    """The embedded memory over one store."""
+
+    def __init__(self, store: Store, *, embed: Embed | None = None, now: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._now = now
+        self._embedder = Embedder(store, embed) if embed else None
+
+    def close(self) -> None:
+        """Stop embedding and close the store."""
+        if self._embedder:
+            self._embedder.close()
+        self._store.close()
+
+    # Memories
+
+    def remember(self, place: Place, drafts: Sequence[Draft]) -> list[Kept]:
+        """Store all of `drafts` or none. The same text in the same session is one memory, and so is the same id."""
+        now = self._now()
+        new: list[tuple[int, str]] = []
+        with self._store.write(place.timeout) as rows:
+            rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
+            kept = [remember(rows, place, draft, now, new) for draft in drafts]
+        if self._embedder:
+            self._embedder.add(new)
+        return kept
+
+    def recall(self, place: Place, asked: Search) -> list[Hit]:
+        """Find the memories that answer `asked.query`, best first, and count them as accessed."""
+        now = self._now()
+        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
+        with self._store.read(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            hits = search(rows, space, asked, now, vector) if space else []
+        return self._counted(space, hits)
+
+    def latest(self, place: Place, only: Filter, limit: int) -> list[Hit]:
+        """What to know when nothing was asked: pinned memories, then the newest."""
+        with self._store.read(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            hits = latest(rows, space, only, limit, self._now()) if space else []
+        return self._counted(space, hits)
+
+    def _counted(self, space: Space | None, hits: list[Hit]) -> list[Hit]:
+        if space and hits:
+            # A count is not worth an answer: it is left out when somebody else writes or nobody may.
+            with suppress(DeadlineError, StoreError), self._store.note() as rows:
+                rows.count_access(space, [hit.row.number for hit in hits])
+        return hits
+
+    def memory(self, place: Place, memory_id: str) -> Row:
+        """One memory by its id, or by the id its sender gave it."""
+        with self._store.read(place.timeout) as rows:
+            return resolve(rows, place, memory_id, self._now())[1]
+
+    def update(self, place: Place, memory_id: str, pinned: bool | None, memory_type: str | None) -> Row:
+        """Pin, unpin or retype a memory. A pinned one never expires."""
+        with self._store.write(place.timeout) as rows:
+            space, old = resolve(rows, place, memory_id, self._now())
+            is_pinned = old.pinned if pinned is None else pinned
+            expires_at = None if is_pinned else old.expires_at
+            new = replace(old, pinned=is_pinned, expires_at=expires_at, memory_type=memory_type or old.memory_type)
+            rows.revise(space, old, new)
+            return new
+
+    def forget(self, place: Place, memory_id: str) -> None:
+        """Delete one memory by its id, or by the id its sender gave it."""
+        with self._store.write(place.timeout) as rows:
+            space, row = resolve(rows, place, memory_id, self._now())
+            rows.delete(space, [row])
+
+    def clear(self, place: Place, session_id: str | None = None) -> int:
+        """Delete all memories of the agent or of one session; say how many there were."""
+        with self._store.write(place.timeout) as rows:
+            if (space := rows.find_space(place.owner, place.agent)) is None:
+                return 0
+            count = rows.count(space, self._now(), Filter(session_id=session_id))
+            rows.clear(space, session_id)
+            return count
+
+    def memories(self, place: Place, only: Filter, page: Page) -> tuple[list[Row], int]:
+        """One page of the agent's memories, and how many there are on all pages."""
+        now = self._now()
+        with self._store.read(place.timeout) as rows:
+            if (space := rows.find_space(place.owner, place.agent)) is None:
+                return [], 0
+            return rows.page(space, only, page, now), rows.count(space, now, only)
+
+    def all_memories(self, place: Place) -> list[Row]:
+        """Every memory of the agent, newest first, in one consistent view."""
+        with self._store.read(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            return rows.page(space, Filter(), Page(limit=-1), self._now()) if space else []
+
+    def count(self, place: Place) -> int:
+        """How many memories the agent has."""
+        with self._store.read(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            return rows.count(space, self._now()) if space else 0
+
+    def sessions(self, place: Place) -> list[tuple[str, int]]:
+        """The agent's sessions and how many memories each has."""
+        with self._store.read(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            return rows.sessions(space, self._now()) if space else []
+
+    # Agents
+
+    def agents(self, place: Place) -> list[Space]:
+        """All agents of the owner by name, `count` without what has expired."""
+        with self._store.read(place.timeout) as rows:
+            return [replace(space, count=rows.count(space, self._now())) for space in rows.spaces(place.owner)]
+
+    def agent(self, place: Place) -> Space:
+        """The agent itself."""
+        with self._store.read(place.timeout) as rows:
+            space = _known(rows.find_space(place.owner, place.agent))
+            return replace(space, count=rows.count(space, self._now()))
+
+    def describe_agent(
+        self, place: Place, description: str | None, metadata: Mapping[str, JsonValue] | None, *, create: bool
+    ) -> Space:
+        """Describe an agent; what is `None` stays. `create` makes it if it is not there."""
+        with self._store.write(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            if space is None and create:
+                space = rows.open_space(place.owner, place.agent, self._now())
+            space = _known(space)
+            data = space.metadata if metadata is None else dict(metadata)
+            words = space.description if description is None else description
+            rows.describe_space(space, words, data)
+            return replace(space, description=words, metadata=data, count=rows.count(space, self._now()))
+
+    def drop_agent(self, place: Place) -> None:
+        """Delete the agent with its memories and its state."""
+        with self._store.write(place.timeout) as rows:
+            rows.drop_space(_known(rows.find_space(place.owner, place.agent)))
+
+    # State
+
+    def set_state(self, place: Place, key: str, value: str) -> None:
+        """Keep a JSON text under `key`."""
+        now = self._now()
+        with self._store.write(place.timeout) as rows:
+            rows.set_state(rows.open_space(place.owner, place.agent, now), key, value, now)
+
+    def state(self, place: Place, key: str) -> StateValue:
+        """The JSON text kept under `key`."""
+        with self._store.read(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            value = rows.state(space, key) if space else None
+        if value is None:
+            raise NotFoundError("State not found", status=404)
+        return value
+
+    def delete_state(self, place: Place, key: str) -> None:
+        """Drop what is kept under `key`."""
+        with self._store.write(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            if space is None or not rows.delete_state(space, key):
+                raise NotFoundError("State not found", status=404)
+
+    def state_keys(self, place: Place) -> list[str]:
+        """Every key of the agent's state, sorted."""
+        with self._store.read(place.timeout) as rows:
+            space = rows.find_space(place.owner, place.agent)
+            return rows.state_keys(space) if space else []
+
+
+def _known(space: Space | None) -> Space:
+    if space is None:
+        raise NotFoundError("Agent not found", status=404)
+    return space

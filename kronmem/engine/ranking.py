@@ -1,0 +1,133 @@
+"""How well a memory answers a question: BM25 within one space, softened by related terms. Pure.
+
+A question becomes groups, one for each of its terms; a group is the term itself and, at a lower weight, the terms close
+to it in meaning. `similarity` is measured against a memory that says exactly what was asked, not against the best hit,
+so that a question about something never mentioned scores low however the others compare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kronmem.engine import text
+from kronmem.engine.store import Found
+
+K1 = 0.9
+B = 0.3
+SOFT = 0.5
+"""A related term counts half its similarity of the term itself."""
+GATE = 0.12
+"""Without a threshold, a best hit less similar than this means: never heard of it."""
+VECTOR_GATE = 0.2
+"""The same for words and vectors together."""
+MAX_TERMS = 64
+MAX_SOFTENED = 16
+"""Of a long question, only so many terms bring their relatives: the work for one recall is bounded."""
+FEW = 50
+"""A smaller space counts as this large: among five memories, being in two of them is no sign of being common."""
+
+_INFLECTION = {
+    "fact": 180.0,
+    "semantic": 180.0,
+    "procedural": 90.0,
+    "preference": 60.0,
+    "episodic": 14.0,
+    "context": 3.0,
+}
+_OTHER_INFLECTION = 30.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """One term of a question: how often it was said, and what else may stand for it with which weight."""
+
+    term: str
+    times: int
+    soft: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as terms."""
+
+    groups: tuple[Group, ...]
+    length: int
+
+    def terms(self) -> list[str]:
+        """Every term to look up, once."""
+        return list(dict.fromkeys(t for g in self.groups for t in (g.term, *(soft for soft, _ in g.soft))))
+
+
+def ask(question: str) -> Question:
+    """Turn a question into groups of terms; a very long one keeps its beginning and its end."""
+    said = Counter(text.terms(question))
+    kept = list(said)
+    if len(kept) > MAX_TERMS:
+        kept = kept[: MAX_TERMS // 2] + kept[-MAX_TERMS // 2 :]
+    groups = [Group(t, said[t], _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
+    return Question(tuple(groups), sum(said.values()))
+
+
+def _soft(term: str) -> tuple[tuple[str, float], ...]:
+    return tuple((neighbour, SOFT * closeness) for neighbour, closeness in text.related(term))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The statistics of one space: how many memories, how long on average."""
+
+    count: int
+    average: float
+
+    def rarity(self, spread: float) -> float:
+        """The inverse document frequency; never zero, and the same for a term nobody ever said and one never seen."""
+        count = max(self.count, FEW, spread)
+        return math.log(1 + (count - spread + 0.5) / (spread + 0.5))
+
+    def strength(self, times: int, length: int) -> float:
+        """How much a term counts that occurs `times` in a text of `length` terms; 1 for once in an average text."""
+        return times * (K1 + 1) / (times + K1 * (1 - B + B * length / self.average))
+
+
+def score(question: Question, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
+    """The relevance of each memory that shares a term with the question, 0 to 1 (a little more for repetition)."""
+    scores: dict[int, float] = {}
+    for group in question.groups:
+        for number, points in _group_points(group, found, weights).items():
+            scores[number] = scores.get(number, 0.0) + points
+    best = _best_possible(question, found, weights)
+    return {number: points / best for number, points in scores.items()}
+
+
+def _group_points(group: Group, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
+    points: dict[int, float] = {}
+    for term, factor in ((group.term, 1.0), *group.soft):
+        if not (where := found[term]).postings:
+            continue
+        worth = factor * weights.rarity(where.spread)
+        for number, times, length in where.postings:
+            points[number] = points.get(number, 0.0) + worth * weights.strength(times, length)
+    return points
+
+
+def _best_possible(question: Question, found: Mapping[str, Found], weights: Weights) -> float:
+    return sum(
+        weights.rarity(found[group.term].spread) * weights.strength(group.times, question.length)
+        for group in question.groups
+    )
+
+
+def mix(words: float, closeness: float | None) -> float:
+    """Words and vector together; a memory without a vector yet is judged by its words."""
+    return words if closeness is None else 0.6 * min(words, 1.0) + 0.4 * max(closeness, 0.0)
+
+
+def confidence(similarity: float, age_days: float, memory_type: str, access_count: int) -> float:
+    """Kronvex' formula: relevance, freshness by type, and use. `access_count` counts this recall."""
+    inflection = _INFLECTION.get(memory_type, _OTHER_INFLECTION)
+    recency = 1 / (1 + math.exp(min(0.05 * (age_days - inflection), 700.0)))
+    frequency = min(math.log(1 + access_count) / math.log(11), 1.0)
+    return 0.6 * similarity + 0.2 * recency + 0.2 * frequency

@@ -1,0 +1,115 @@
+"""Text to terms: folding, tokens, stems, stopwords and soft (related) terms.
+
+Pure apart from one table that is read from the package at the first question. What this module makes of a text is what
+lies in the index: change it and every database has to be indexed anew (a schema migration).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib import resources
+from typing import Protocol
+
+from snowballstemmer.english_stemmer import (  # type: ignore[import-untyped]  # ships no types
+    EnglishStemmer,
+)
+
+MAX_TERM = 64
+"""Longer tokens are cut: nobody asks for more, and keys in the index stay small."""
+
+# Marks that writers leave out: Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowels and tatweel.
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
+# Scripts written without spaces; Hangul joins them because its particles stick to the word.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_TOKEN = re.compile(
+    rf"(?P<run>[{_UNSPACED}]+)"
+    r"|(?P<word>[a-z][+#]{1,2}(?![^\W_])"  # c++, c#
+    rf"|(?:(?![{_UNSPACED}])[^\W_])+(?:'(?:(?![{_UNSPACED}])[^\W_])+)*)"
+    "|(?P<sign>[\u2600-\u27bf\U0001f000-\U0001faff])"
+)
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+_STOPWORDS = """
+    a about above after again against all also am an and any are as at be because been before being below between both
+    but by can could did do does doing down during each few for from further had has have having he her here hers
+    herself him himself his how i if in into is it its itself just let me more most my myself no nor not of off on once only or
+    other our ours ourselves out over own same she should so some such than that the their theirs them themselves then
+    there these they this those through to too under until up very was we were what when where which while who whom
+    whose why will with would you your yours yourself yourselves
+    im ive id youre youve hes shes theyre weve dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt
+    shouldnt havent hasnt hadnt thats whats heres theres lets s t d ll m re ve
+"""
+STOPWORDS = frozenset(_STOPWORDS.split())
+
+
+def fold(text: str) -> str:
+    """Lower case, without accents, width variants and typographic apostrophes."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", plain)))
+
+
+def tokens(text: str) -> Iterator[str]:
+    """The words of `text` in order; pairs of characters where a script has no spaces; each emoji by itself."""
+    for match in _TOKEN.finditer(fold(text)):
+        if match.lastgroup == "run":
+            yield from _pairs(match.group())
+        else:
+            yield match.group().removesuffix("'s").replace("'", "")[:MAX_TERM]
+
+
+def _pairs(run: str) -> Iterator[str]:
+    yield from _HAN.findall(run)
+    if len(run) > 1:
+        yield from (run[i : i + 2] for i in range(len(run) - 1))
+    elif not _HAN.match(run):
+        yield run
+
+
+def terms(text: str) -> list[str]:
+    """Stems without stopwords, repeats kept. A text of stopwords alone keeps them: it must be found too."""
+    words = list(tokens(text))
+    telling = [word for word in words if word not in STOPWORDS]
+    return [stem(word) for word in telling or words]
+
+
+def count_terms(text: str) -> Mapping[str, int]:
+    """How often each term occurs in `text`."""
+    return Counter(terms(text))
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str, /) -> str: ...
+
+
+_stemmer: _Stemmer = EnglishStemmer()
+_stemming = threading.Lock()  # the stemmer keeps its word in itself
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """The Snowball English stem; words of other languages pass through much as they are."""
+    with _stemming:
+        return _stemmer.stemWord(word)
+
+
+def related(term: str) -> list[tuple[str, float]]:
+    """Terms close in meaning to `term`, with their similarity from 0 to 1."""
+    neighbours = _soft_terms().get(term, "").split()
+    return [(neighbour[:-2], int(neighbour[-2:]) / 100) for neighbour in neighbours]
+
+
+@lru_cache(maxsize=1)
+def _soft_terms() -> Mapping[str, str]:
+    packed = resources.files("kronmem.engine").joinpath("soft_terms.z").read_bytes()
+    lines = (line.partition(" ") for line in zlib.decompress(packed).decode().splitlines())
+    return {term: neighbours for term, _, neighbours in lines}

@@ -1,0 +1,87 @@
+"""The embedded engine behind `send`: the same requests and replies as over the network, without one.
+
+Nothing is opened before the first request. For async callers the engine runs in worker threads, a few at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kronmem.core.wire import Reply, Request
+
+if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is imported
+    import anyio
+
+    from kronmem.engine.embedding import Embed
+    from kronmem.engine.service import Service
+
+_AT_ONCE = 16
+
+
+class LocalTransport:
+    """Sends requests to a service in this process."""
+
+    def __init__(self, open_service: Callable[[], Service]) -> None:
+        self._open_service = open_service
+        self._service: Service | None = None
+        self._opening = threading.Lock()
+
+    def send(self, request: Request) -> Reply:
+        """Answer one request. `StoreError` and `DeadlineError` come straight from the store."""
+        return self._opened().handle(request)
+
+    async def asend(self, request: Request) -> Reply:
+        """Answer one request in a worker thread. A cancelled call leaves its thread to finish by itself."""
+        from anyio import to_thread
+
+        return await to_thread.run_sync(self.send, request, abandon_on_cancel=True, limiter=_limiter())
+
+    def close(self) -> None:
+        """Close the database, if one was opened."""
+        with self._opening:
+            service, self._service = self._service, None
+        if service is not None:
+            service.close()
+
+    async def aclose(self) -> None:
+        """Close the database, if one was opened."""
+        from anyio import to_thread
+
+        await to_thread.run_sync(self.close)
+
+    def _opened(self) -> Service:
+        with self._opening:
+            if self._service is None:
+                self._service = self._open_service()
+            return self._service
+
+
+def open_sqlite(path: str, *, embed: Embed | None = None, now: Callable[[], float] = time.time) -> LocalTransport:
+    """The way to the engine on a SQLite file, or in memory for ":memory:". The file is opened at the first request."""
+    return LocalTransport(lambda: sqlite_service(path, embed=embed, now=now))
+
+
+def sqlite_service(path: str, *, embed: Embed | None = None, now: Callable[[], float] = time.time) -> Service:
+    """The service itself on a SQLite file, or in memory for ":memory:"."""
+    from kronmem.engine.engine import Engine
+    from kronmem.engine.service import Service
+    from kronmem.engine.sqlite import SqliteStore
+
+    return Service(Engine(SqliteStore(path), embed=embed, now=now))
+
+
+def _limiter() -> anyio.CapacityLimiter:
+    """The limiter of the running event loop: one belongs to one loop, a transport may outlive several."""
+    import anyio
+    from anyio.lowlevel import RunVar
+
+    limiters: RunVar[anyio.CapacityLimiter] = RunVar("kronmem_local_limiter")
+    try:
+        return limiters.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(_AT_ONCE)
+        limiters.set(limiter)
+        return limiter
