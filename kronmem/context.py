@@ -10,6 +10,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from kronmem.models import Hit
 
@@ -138,6 +139,7 @@ def _spells_memory(text: str, at: int) -> bool:
     return word.startswith("memory")
 
 
+@lru_cache(maxsize=1024)
 def _plain(char: str) -> str:
     if char in _BLANK_LETTERS or unicodedata.category(char)[0] in "CMZ":
         return ""
