@@ -27,6 +27,7 @@ from kronmem.extract import extract_facts
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
 from kronmem.scope import AgentMemory, AsyncAgentMemory
 from kronmem.settings import InsecureUrlWarning
+from kronmem.state import AsyncState, State
 from kronmem.tools import MemoryTools, memory_tools
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "AgentMemory",
     "AsyncAgentMemory",
     "AsyncClient",
+    "AsyncState",
     "AuthError",
     "Client",
     "ConfigError",
@@ -56,6 +58,7 @@ __all__ = [
     "Retry",
     "ServerError",
     "Session",
+    "State",
     "StatusError",
     "StoreError",
     "TransportError",

@@ -18,6 +18,7 @@ from kronmem.errors import KronmemError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
 from kronmem.scope import AsyncAgentMemory
 from kronmem.setup import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
+from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class AsyncClient:
         api_key: str | None = None,
         timeout: float = 10.0,
         retry: Retry = Retry(),  # noqa: B008 -- frozen, so sharing the default is safe
+        state_url: str | None = None,
         redact: Redact | None = None,
         embed: Embed | None = None,
         transport: AsyncTransport | HttpxTransport | None = None,
@@ -48,6 +50,10 @@ class AsyncClient:
         self._setup = Setup(url, api_key, timeout, retry, redact, embed, transport)
         self._transport = self._setup.async_transport()
         self._timeout = self._setup.timeout
+        self._state_setup = (
+            self._setup if state_url is None else Setup(state_url, None, timeout, retry, None, None, None)
+        )
+        self._state_transport = self._transport if state_url is None else self._state_setup.async_transport()
         self._owned = True
 
     @classmethod
@@ -72,6 +78,7 @@ class AsyncClient:
         """Release what this client opened. Nothing that was remembered is lost."""
         if self._owned:
             await self._transport.aclose()
+            await self._state_transport.aclose()
 
     def with_timeout(self, timeout: float) -> AsyncClient:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
@@ -98,11 +105,12 @@ class AsyncClient:
         pinned: bool = False,
         tags: Iterable[str] = (),
         metadata: Mapping[str, JsonValue] | None = None,
+        memory_id: str | None = None,
     ) -> Memory:
         """Store one memory.
 
         The same text again is one memory (`deduplicated`). `ttl_seconds` (at least 60) beats `ttl_days`, and `pinned`
-        beats both.
+        beats both. `memory_id`, a UUID of yours, makes a repeated call one memory whatever happens in between.
         """
         draft = self._setup.draft(
             agent_id,
@@ -114,8 +122,41 @@ class AsyncClient:
             pinned=pinned,
             tags=tags,
             metadata=metadata,
+            memory_id=memory_id,
         )
         return await self._run(calls.remember(draft))
+
+    async def remember_later(
+        self,
+        agent_id: str,
+        content: str,
+        memory_type: str = "fact",
+        *,
+        session_id: str | None = None,
+        ttl_days: int | None = None,
+        ttl_seconds: int | None = None,
+        pinned: bool = False,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+        memory_id: str | None = None,
+    ) -> str:
+        """Store one memory without waiting for the service: it is on disk when this returns, and delivered behind you.
+
+        The answer is its id, which `forget` takes before and after delivery. Embedded clients store it at once.
+        """
+        stored = await self.remember(
+            agent_id,
+            content,
+            memory_type,
+            session_id=session_id,
+            ttl_days=ttl_days,
+            ttl_seconds=ttl_seconds,
+            pinned=pinned,
+            tags=tags,
+            metadata=metadata,
+            memory_id=memory_id,
+        )
+        return stored.id
 
     async def remember_many(
         self,
@@ -267,6 +308,11 @@ class AsyncClient:
     async def sessions(self, agent_id: str) -> list[Session]:
         """List the sessions of an agent with the number of their memories."""
         return await self._run(calls.sessions(agent_id))
+
+    def state(self, agent_id: str) -> AsyncState:
+        """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
+        self._setup.check_state(self._state_setup)
+        return AsyncState(agent_id, self._state_setup.link, self._state_transport, self._timeout)
 
     async def health(self) -> Health:
         """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""

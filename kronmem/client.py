@@ -18,6 +18,7 @@ from kronmem.errors import KronmemError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
 from kronmem.scope import AgentMemory
 from kronmem.setup import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
+from kronmem.state import State
 from kronmem.transport.drive import Transport, drive, fan_out
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Client:
         api_key: str | None = None,
         timeout: float = 10.0,
         retry: Retry = Retry(),  # noqa: B008 -- frozen, so sharing the default is safe
+        state_url: str | None = None,
         redact: Redact | None = None,
         embed: Embed | None = None,
         transport: Transport | HttpxTransport | None = None,
@@ -47,6 +49,10 @@ class Client:
         self._setup = Setup(url, api_key, timeout, retry, redact, embed, transport)
         self._transport = self._setup.transport()
         self._timeout = self._setup.timeout
+        self._state_setup = (
+            self._setup if state_url is None else Setup(state_url, None, timeout, retry, None, None, None)
+        )
+        self._state_transport = self._transport if state_url is None else self._state_setup.transport()
         self._owned = True
 
     @classmethod
@@ -71,6 +77,7 @@ class Client:
         """Release what this client opened. Nothing that was remembered is lost."""
         if self._owned:
             self._transport.close()
+            self._state_transport.close()
 
     def with_timeout(self, timeout: float) -> Client:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
@@ -97,11 +104,12 @@ class Client:
         pinned: bool = False,
         tags: Iterable[str] = (),
         metadata: Mapping[str, JsonValue] | None = None,
+        memory_id: str | None = None,
     ) -> Memory:
         """Store one memory.
 
         The same text again is one memory (`deduplicated`). `ttl_seconds` (at least 60) beats `ttl_days`, and `pinned`
-        beats both.
+        beats both. `memory_id`, a UUID of yours, makes a repeated call one memory whatever happens in between.
         """
         draft = self._setup.draft(
             agent_id,
@@ -113,8 +121,41 @@ class Client:
             pinned=pinned,
             tags=tags,
             metadata=metadata,
+            memory_id=memory_id,
         )
         return self._run(calls.remember(draft))
+
+    def remember_later(
+        self,
+        agent_id: str,
+        content: str,
+        memory_type: str = "fact",
+        *,
+        session_id: str | None = None,
+        ttl_days: int | None = None,
+        ttl_seconds: int | None = None,
+        pinned: bool = False,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+        memory_id: str | None = None,
+    ) -> str:
+        """Store one memory without waiting for the service: it is on disk when this returns, and delivered behind you.
+
+        The answer is its id, which `forget` takes before and after delivery. Embedded clients store it at once.
+        """
+        stored = self.remember(
+            agent_id,
+            content,
+            memory_type,
+            session_id=session_id,
+            ttl_days=ttl_days,
+            ttl_seconds=ttl_seconds,
+            pinned=pinned,
+            tags=tags,
+            metadata=metadata,
+            memory_id=memory_id,
+        )
+        return stored.id
 
     def remember_many(
         self,
@@ -263,6 +304,11 @@ class Client:
     def sessions(self, agent_id: str) -> list[Session]:
         """List the sessions of an agent with the number of their memories."""
         return self._run(calls.sessions(agent_id))
+
+    def state(self, agent_id: str) -> State:
+        """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
+        self._setup.check_state(self._state_setup)
+        return State(agent_id, self._state_setup.link, self._state_transport, self._timeout)
 
     def health(self) -> Health:
         """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""

@@ -27,8 +27,8 @@ _LINE_BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # Besides C0 and C1 controls: bidi overrides reorder what a reader sees, tag characters hide text from a reader but
 # not from a model, and a lone surrogate cannot be encoded for the request at all.
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
-_BRACKETS = re.compile("[<＜﹤‹〈〈⟨❮❰⧼ᐸ˂≮]")  # noqa: RUF001  the look-alikes are the point
-_LOOK_ALIKES = str.maketrans("мεеєоοօгᴦуүυᴍᴇᴏʀʏμ\\⁄∕⧸", "meeeooorryyymeorym////")  # noqa: RUF001  as above
+_BRACKETS = re.compile("[<＜﹤‹〈〈⟨❮❰⧼ᐸ˂≮]")
+_LOOK_ALIKES = str.maketrans("мεеєоοօгᴦуүυᴍᴇᴏʀʏμ\\⁄∕⧸", "meeeooorryyymeorym////")
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 

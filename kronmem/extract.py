@@ -51,12 +51,12 @@ _MACHINE_LINE = re.compile(
     | \[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|CRITICAL)\b | [A-Za-z_.]{1,60}(?:Error|Exception|Warning):)""",
     re.VERBOSE,
 )
-_BULLET = re.compile(r"\s*(?:(?:[-*+•–]|\#{1,6}|\(?\d{1,3}[.)]|\[[ xX]\])\s+)*")  # noqa: RUF001  a dash people type
+_BULLET = re.compile(r"\s*(?:(?:[-*+•–]|\#{1,6}|\(?\d{1,3}[.)]|\[[ xX]\])\s+)*")
 _ROLE = re.compile(r"^\[?(?:user|human|assistant|ai|bot|system|customer|me)\]?\s?:\s*", re.IGNORECASE)
 
 # --- sentences -------------------------------------------------------------------------------------------------------
 
-_CLOSERS = "\"')]}”’*_"  # noqa: RUF001  typed by word processors
+_CLOSERS = "\"')]}”’*_"
 _NEVER_LAST = frozenset(
     ["mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "e.g", "i.e", "eg", "ie", "vs", "approx", "cf", "fig"]
 )
@@ -74,7 +74,7 @@ _LEAD_IN = _any(
     r"(?:hi|hello|hey|dear)(?: (?:there|all|everyone|team|folks))?\s?[,!.]\s?",
     r"(?:ok|okay|well|so|also|and|but|oh|ah|btw|by the way|anyway|anyways|yes|yeah|yep|no|nope|sure"
     r"|right|actually|plus|hmm|um|great|good point|nice|additionally|furthermore|besides|in fact"
-    r"|honestly|to be clear)\b\s?[,!:;–—-]?\s",  # noqa: RUF001
+    r"|honestly|to be clear)\b\s?[,!:;–—-]?\s",
 )
 _REMEMBER = _any(
     r"(?:(?:please|also|and|just|always|so|now|ok|can you|could you|will you|would you|i(?:'d| would) like you to"
@@ -84,11 +84,11 @@ _REMEMBER = _any(
     r"| to(?= (?:always|never)\b))|(?:keep|bear) (?:it )?in mind(?: that\b|[:,]|(?= \w))"
     r"|(?:please )?note(?: down)? that\b|(?:make|take) (?:a )?note(?: that\b|[:,]|(?= of\b))|be aware that\b"
     r"|(?:save|store|memori[sz]e|remember) (?:this|the following)(?: fact| note)?\s?[:,-])\s*",
-    r"(?:just )?for (?:(?:your )?future reference|the record|later reference)\s?[,:–—-]?\s*",  # noqa: RUF001
+    r"(?:just )?for (?:(?:your )?future reference|the record|later reference)\s?[,:–—-]?\s*",
 )
 _MENTION = _any(
-    r"(?:just )?(?:fyi|for your information|(?:so|in case) (?:you|u) know)\s?[,:–—-]?\s+",  # noqa: RUF001
-    r"(?:heads[- ]up|important|note|reminder|for context|some context|n\.?b\.?)\s?[,:–—-]\s+",  # noqa: RUF001
+    r"(?:just )?(?:fyi|for your information|(?:so|in case) (?:you|u) know)\s?[,:–—-]?\s+",
+    r"(?:heads[- ]up|important|note|reminder|for context|some context|n\.?b\.?)\s?[,:–—-]\s+",
 )
 _QUESTION_START = _any(
     r"(?:what|how|why|where|who|whom|whose|which|do|does|did|is|are|am|was|were|can|could|would|will|shall|should"
@@ -124,9 +124,9 @@ _PASSING = re.compile(
     r"|got) to go|as i said|about to|below|above)\b",
     re.IGNORECASE,
 )
-_CLAUSE_BREAK = re.compile(r"(?:,|;| [-–—])\s+(?:(?:and|but|so|because|since|as)\s+)?|\s+(?:and|but|because)\s+")  # noqa: RUF001
+_CLAUSE_BREAK = re.compile(r"(?:,|;| [-–—])\s+(?:(?:and|but|so|because|since|as)\s+)?|\s+(?:and|but|because)\s+")
 _ASKING_TAIL = re.compile(
-    r"(?:,|;|\s[-–—]|\s(?=and\b|so\b|but\b))\s*(?:(?:so|and|but|then)\s+)?(?:please (?!always"  # noqa: RUF001
+    r"(?:,|;|\s[-–—]|\s(?=and\b|so\b|but\b))\s*(?:(?:so|and|but|then)\s+)?(?:please (?!always"
     r"|never)|can (?:you|we|i)\b|could (?:you|we|i)\b|would you\b|will you\b|what\b|which\b|how\b"
     r"|where\b|who\b|when\b|is (?:it|there)\b|are there\b|do(?:es)? (?:you|it|that)\b"
     r"|should (?:i|we)\b|any (?:tips|ideas?|advice|suggestions?)\b)",
@@ -456,7 +456,7 @@ def _fact(sentence: str) -> str | None:
     """The part of the sentence to keep, if any."""
     if len(sentence) > MAX_SENTENCE_CHARS:
         return None
-    said = _without_lead_in(_ROLE.sub("", sentence.replace("’", "'")))  # noqa: RUF001  as phones type it
+    said = _without_lead_in(_ROLE.sub("", sentence.replace("’", "'")))
     told = _REMEMBER.match(said)
     if told:
         return _worth_telling(said[told.end() :].rstrip("? "))

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from kronmem.core import inputs
 from kronmem.errors import InvalidInputError
 from kronmem.models import Hit, Memory, Session
+from kronmem.state import AsyncState, State
 
 if TYPE_CHECKING:
     from kronmem.async_client import AsyncClient
@@ -67,6 +68,7 @@ class AgentMemory:
         pinned: bool = False,
         tags: Iterable[str] = (),
         metadata: Mapping[str, JsonValue] | None = None,
+        memory_id: str | None = None,
     ) -> Memory:
         """Store one memory; see `Client.remember`."""
         return self._client.remember(
@@ -79,6 +81,34 @@ class AgentMemory:
             pinned=pinned,
             tags=tags,
             metadata=metadata,
+            memory_id=memory_id,
+        )
+
+    def remember_later(
+        self,
+        content: str,
+        memory_type: str = "fact",
+        *,
+        session_id: str | None = None,
+        ttl_days: int | None = None,
+        ttl_seconds: int | None = None,
+        pinned: bool = False,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+        memory_id: str | None = None,
+    ) -> str:
+        """Store one memory without waiting for the service; see `Client.remember_later`."""
+        return self._client.remember_later(
+            self.agent_id,
+            content,
+            memory_type,
+            session_id=self._bound.within(session_id),
+            ttl_days=ttl_days,
+            ttl_seconds=ttl_seconds,
+            pinned=pinned,
+            tags=tags,
+            metadata=metadata,
+            memory_id=memory_id,
         )
 
     def remember_many(
@@ -187,6 +217,10 @@ class AgentMemory:
         """Delete all memories of the agent, or of the session; the answer is how many there were."""
         return self._client.clear(self.agent_id, session_id=self._bound.within(session_id))
 
+    def state(self) -> State:
+        """Key–value data of this agent."""
+        return self._client.state(self.agent_id)
+
     def sessions(self) -> list[Session]:
         """List the sessions with the number of their memories; a bound session sees only itself."""
         found = self._client.sessions(self.agent_id)
@@ -230,6 +264,7 @@ class AsyncAgentMemory:
         pinned: bool = False,
         tags: Iterable[str] = (),
         metadata: Mapping[str, JsonValue] | None = None,
+        memory_id: str | None = None,
     ) -> Memory:
         """Store one memory; see `Client.remember`."""
         return await self._client.remember(
@@ -242,6 +277,34 @@ class AsyncAgentMemory:
             pinned=pinned,
             tags=tags,
             metadata=metadata,
+            memory_id=memory_id,
+        )
+
+    async def remember_later(
+        self,
+        content: str,
+        memory_type: str = "fact",
+        *,
+        session_id: str | None = None,
+        ttl_days: int | None = None,
+        ttl_seconds: int | None = None,
+        pinned: bool = False,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, JsonValue] | None = None,
+        memory_id: str | None = None,
+    ) -> str:
+        """Store one memory without waiting for the service; see `Client.remember_later`."""
+        return await self._client.remember_later(
+            self.agent_id,
+            content,
+            memory_type,
+            session_id=self._bound.within(session_id),
+            ttl_days=ttl_days,
+            ttl_seconds=ttl_seconds,
+            pinned=pinned,
+            tags=tags,
+            metadata=metadata,
+            memory_id=memory_id,
         )
 
     async def remember_many(
@@ -349,6 +412,10 @@ class AsyncAgentMemory:
     async def clear(self, *, session_id: str | None = None) -> int:
         """Delete all memories of the agent, or of the session; the answer is how many there were."""
         return await self._client.clear(self.agent_id, session_id=self._bound.within(session_id))
+
+    def state(self) -> AsyncState:
+        """Key–value data of this agent."""
+        return self._client.state(self.agent_id)
 
     async def sessions(self) -> list[Session]:
         """List the sessions with the number of their memories; a bound session sees only itself."""

@@ -36,6 +36,11 @@ class Settings:
         """Does the engine run inside this process?"""
         return self.scheme not in ("http", "https")
 
+    @property
+    def kronvex(self) -> bool:
+        """Is it the vendor's own service?"""
+        return _is_kronvex(urlsplit(self.url))
+
 
 def resolve(url: str | None, api_key: str | None, env: Mapping[str, str] | None = None) -> Settings:
     """Decide where to go. A key is sent only to the service that it belongs to."""

@@ -116,11 +116,12 @@ class Setup:
         pinned: bool,
         tags: Iterable[str],
         metadata: Mapping[str, JsonValue] | None,
+        memory_id: str | None = None,
     ) -> calls.Draft:
         """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
         checked = calls.draft(
             agent_id,
-            str(uuid.uuid4()),
+            inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4()),
             content,
             memory_type,
             session_id=session_id,
@@ -189,6 +190,13 @@ class Setup:
         """Check and redact the question that a context is made for."""
         within = calls.scope(memory_type, session_id, tags)
         return calls.inject_context(agent_id, self.redacted(query), limit, within, max_chars, most=self.link.most_hits)
+
+    def check_state(self, where: Setup) -> None:
+        """Kronvex keeps no state: say so before anything is sent."""
+        if where.settings.kronvex:
+            raise ConfigError(
+                "Kronvex keeps no state: pass state_url= (a kronmem or BotWire service, or sqlite:///file.db)"
+            )
 
     def redacted(self, text: str) -> str:
         """What may leave: the text after the user's own redaction."""

@@ -240,6 +240,7 @@ class _Up(BaseModel):
 
 
 _UP = TypeAdapter(_Up)
+_OBJECT = TypeAdapter(dict[str, object])
 
 
 def _health(reply: Reply) -> Health:
@@ -284,8 +285,10 @@ def _of_agent(
     )
 
 
-def _nothing(_: Reply) -> None:
-    return None
+def _nothing(reply: Reply) -> None:
+    # A page of some proxy with status 200 must not pass for a deletion.
+    if reply.body:
+        parse_json(_OBJECT, reply)
 
 
 def _no_memory() -> NoReturn:

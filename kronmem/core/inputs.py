@@ -25,6 +25,7 @@ RESERVED = "kronmem"
 
 # Path separators, query and fragment marks and the percent sign could make one id address something else.
 _BAD_ID = re.compile(r"[\x00-\x1f\x7f-\x9f/\\?#%\u2028\u2029\ud800-\udfff]")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -44,6 +45,13 @@ def identifier(value: str, what: str) -> str:
 def segment(value: str, what: str) -> str:
     """Check an id and quote it for a path."""
     return quote(identifier(value, what), safe="")
+
+
+def uuid(value: str) -> str:
+    """Accept a UUID in its usual form; ids of memories are UUIDs at every service."""
+    if not _UUID.fullmatch(identifier(value, "memory_id")):
+        raise InvalidInputError("memory_id must be a UUID such as 0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d")
+    return value.lower()
 
 
 def text(value: str, what: str, most: int = MAX_CONTENT) -> str:

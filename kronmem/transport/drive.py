@@ -117,7 +117,11 @@ async def afan_out(
     async with anyio.create_task_group() as group:
         for _ in range(min(concurrency, len(flows))):
             group.start_soon(work)
-    return {key: done[key] for key in flows if key in done}, failed
+    return _ordered(flows, done), _ordered(flows, failed)
+
+
+def _ordered(asked: Mapping[K, object], found: dict[K, T]) -> dict[K, T]:
+    return {key: found[key] for key in asked if key in found}
 
 
 # A pause is answered too, so that a flow is always resumed with a `Reply`.

@@ -1,0 +1,80 @@
+"""State and AsyncState: what `client.state(agent_id)` returns."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from kronmem.core import inputs
+from kronmem.core import state as flows
+from kronmem.core.exchange import Flow, Link
+from kronmem.transport.drive import AsyncTransport, Transport, adrive, drive
+
+T = TypeVar("T")
+
+
+class State:
+    """Key–value data of one agent. Any JSON value comes back exactly as it was set."""
+
+    def __init__(self, agent_id: str, link: Link, transport: Transport, timeout: float) -> None:
+        self.agent_id = inputs.identifier(agent_id, "agent_id")
+        self._link, self._transport, self._timeout = link, transport, timeout
+
+    def get(self, key: str, default: JsonValue = None) -> JsonValue:
+        """The value under `key`, or `default` when there is none."""
+        try:
+            return self._drive(flows.get(self.agent_id, key, self._link, self._timeout))
+        except flows.Missing:
+            return default
+
+    def set(self, key: str, value: JsonValue) -> None:
+        """Store a JSON value under `key`, in place of what was there."""
+        return self._drive(flows.put(self.agent_id, key, value, self._link, self._timeout))
+
+    def delete(self, key: str) -> None:
+        """Remove `key`; removing what is not there is no error."""
+        try:
+            return self._drive(flows.delete(self.agent_id, key, self._link, self._timeout))
+        except flows.Missing:
+            return None
+
+    def keys(self) -> list[str]:
+        """All keys, sorted."""
+        return self._drive(flows.keys(self.agent_id, self._link, self._timeout))
+
+    def _drive(self, flow: Flow[T]) -> T:
+        return drive(flow, self._transport)
+
+
+class AsyncState:
+    """Key–value data of one agent. Any JSON value comes back exactly as it was set."""
+
+    def __init__(self, agent_id: str, link: Link, transport: AsyncTransport, timeout: float) -> None:
+        self.agent_id = inputs.identifier(agent_id, "agent_id")
+        self._link, self._transport, self._timeout = link, transport, timeout
+
+    async def get(self, key: str, default: JsonValue = None) -> JsonValue:
+        """The value under `key`, or `default` when there is none."""
+        try:
+            return await self._drive(flows.get(self.agent_id, key, self._link, self._timeout))
+        except flows.Missing:
+            return default
+
+    async def set(self, key: str, value: JsonValue) -> None:
+        """Store a JSON value under `key`, in place of what was there."""
+        return await self._drive(flows.put(self.agent_id, key, value, self._link, self._timeout))
+
+    async def delete(self, key: str) -> None:
+        """Remove `key`; removing what is not there is no error."""
+        try:
+            return await self._drive(flows.delete(self.agent_id, key, self._link, self._timeout))
+        except flows.Missing:
+            return None
+
+    async def keys(self) -> list[str]:
+        """All keys, sorted."""
+        return await self._drive(flows.keys(self.agent_id, self._link, self._timeout))
+
+    async def _drive(self, flow: Flow[T]) -> T:
+        return await adrive(flow, self._transport)

@@ -1,0 +1,67 @@
+"""What every test starts from: a clean environment and a home of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers import KronvexServer, TutorialServer
+from tests.shells import SHELLS, shell
+
+VARIABLES = (
+    "KRONMEM_URL",
+    "KRONMEM_API_KEY",
+    "KRONVEX_API_KEY",
+    "KRONMEM_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+)
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("KRONMEM_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=SHELLS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which shell: blocking, awaiting on asyncio, awaiting on trio."""
+    return str(request.param)
+
+
+@contextmanager
+def opened(service: str, kind: str) -> Iterator[Any]:
+    """A client of one kind at one service."""
+    if service == "embedded":
+        with shell(kind, "sqlite://") as client:
+            yield client
+        return
+    with (KronvexServer if service == "kronvex" else TutorialServer)() as server:
+        with shell(kind, server.url, api_key=server.key) as client:
+            yield client
+
+
+@pytest.fixture(params=["kronvex", "tutorial", "embedded"])
+def service(request: pytest.FixtureRequest) -> str:
+    """Which service answers."""
+    return str(request.param)
+
+
+@pytest.fixture
+def client(service: str, kind: str) -> Iterator[Any]:
+    """Every shell at every service: what passes with this fixture is the contract."""
+    with opened(service, kind) as client:
+        yield client

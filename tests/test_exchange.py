@@ -1,0 +1,350 @@
+"""The policy of a call, stepped by hand: no clock, no socket, no sleep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from kronmem import (
+    ConfigError,
+    DeadlineError,
+    NotFoundError,
+    RateLimitError,
+    ReplyError,
+    Retry,
+    ServerError,
+    TransportError,
+    UnavailableError,
+)
+from kronmem.core import calls, flows
+from kronmem.core.exchange import Breaker, Budget, Link, Pause, exchange
+from kronmem.core.paging import Walk
+from kronmem.core.wire import Reply, Request, retry_after
+
+RECALL = calls.recall("alice", "question", 5, calls.Scope(), None, most=20)
+FORGET = calls.forget("alice", "m1")
+FOUND = Reply(200, b'{"results": []}')
+NO_UUID = Reply(422, b'{"detail":[{"type":"uuid_parsing","loc":["path","agent_id"],"msg":"no","input":"alice"}]}')
+NO_AGENT = Reply(404, b'{"detail":"Agent not found"}')
+
+
+@dataclass
+class Clock:
+    """A clock that only moves when told to."""
+
+    time: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+class Steps:
+    """Plays the driver: answers each request from a list and lets pauses pass on the clock."""
+
+    def __init__(self, flow: Any, clock: Clock, *answers: Reply | TransportError | float) -> None:
+        self.flow, self.clock, self.answers = flow, clock, list(answers)
+        self.requests: list[Request] = []
+        self.pauses: list[float] = []
+
+    def run(self) -> Any:
+        try:
+            step = next(self.flow)
+            while True:
+                step = self._answer(step)
+        except StopIteration as stop:
+            return stop.value
+
+    def _answer(self, step: Request | Pause) -> Any:
+        if isinstance(step, Pause):
+            self.pauses.append(step.seconds)
+            self.clock.time += step.seconds
+            return self.flow.send(Reply(0))
+        self.requests.append(step)
+        answer = self.answers.pop(0)
+        if isinstance(answer, float):  # time passes on the wire, then comes the next answer
+            self.clock.time += answer
+            answer = self.answers.pop(0)
+        return self.flow.throw(answer) if isinstance(answer, TransportError) else self.flow.send(answer)
+
+
+def link(clock: Clock, **options: Any) -> Link:
+    return Link(clock, lambda: 1.0, **options)
+
+
+def steps(call: Any, *answers: Any, timeout: float = 10.0, **options: Any) -> Steps:
+    clock = Clock()
+    return Steps(exchange(call, link(clock, **options), timeout), clock, *answers)
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+def test_a_passing_fault_is_tried_again(status: int) -> None:
+    played = steps(RECALL, Reply(status, b"<html>"), Reply(status), FOUND)
+    assert played.run() == []
+    assert played.pauses == [0.25, 0.5]
+    assert len({request.body for request in played.requests}) == 1
+
+
+def test_a_broken_connection_is_tried_again() -> None:
+    assert steps(RECALL, TransportError("refused", sent=False), TransportError("reset"), FOUND).run() == []
+
+
+def test_three_attempts_are_all() -> None:
+    played = steps(RECALL, *[Reply(503, b'{"detail":"down"}')] * 3)
+    with pytest.raises(ServerError, match="503: down"):
+        played.run()
+    assert len(played.requests) == 3
+    with pytest.raises(TransportError, match="third"):
+        steps(RECALL, TransportError("first"), TransportError("second"), TransportError("third")).run()
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 409, 422])
+def test_a_refusal_is_final(status: int) -> None:
+    played = steps(RECALL, Reply(status, b'{"detail":"no"}'))
+    with pytest.raises(Exception, match="no"):
+        played.run()
+    assert len(played.requests) == 1
+
+
+def test_every_attempt_of_a_remember_carries_the_same_id() -> None:
+    draft = calls.Draft("alice", "id-1", "text")
+    played = steps(
+        calls.remember(draft), Reply(503), TransportError("reset"), Reply(201, b'{"id":"x","content":"text"}')
+    )
+    assert played.run().id == "x"
+    assert {dict(request.headers)["idempotency-key"] for request in played.requests} == {"id-1"}
+    assert all(b'"kronmem":{"id":"id-1"}' in (request.body or b"") for request in played.requests)
+
+
+def test_waits_double_up_to_the_longest_with_full_jitter() -> None:
+    retry = Retry(attempts=9, first=1.0, longest=5.0)
+    assert [retry.wait(attempt, lambda: 1.0) for attempt in range(1, 6)] == [1.0, 2.0, 4.0, 5.0, 5.0]
+    assert retry.wait(3, lambda: 0.25) == 1.0
+    with pytest.raises(ConfigError):
+        Retry(attempts=0)
+
+
+def test_retry_after_is_obeyed_when_there_is_time() -> None:
+    played = steps(RECALL, Reply(429, headers={"retry-after": "3"}), FOUND)
+    assert played.run() == []
+    assert played.pauses == [3.0]
+
+
+def test_retry_after_beyond_the_deadline_is_surfaced_at_once() -> None:
+    played = steps(RECALL, Reply(429, b'{"detail":"slow"}', {"retry-after": "60"}))
+    with pytest.raises(RateLimitError) as caught:
+        played.run()
+    assert (caught.value.retry_after, caught.value.status, caught.value.message) == (60.0, 429, "slow")
+    assert played.pauses == []
+
+
+def test_retry_after_takes_both_forms_and_ignores_garbage() -> None:
+    def read(value: str, **headers: str) -> float | None:
+        return retry_after(Reply(429, headers={"retry-after": value, **headers}, at=1_700_000_000.0))
+
+    date = format_datetime(datetime.fromtimestamp(1_700_000_030, timezone.utc), usegmt=True)
+    theirs = format_datetime(datetime.fromtimestamp(1_700_000_020, timezone.utc), usegmt=True)
+    assert read("7") == 7.0
+    assert read("0.5") == 0.5
+    assert read(date) == 30.0
+    assert read(date, date=theirs) == 10.0
+    assert [read(value) for value in ("-1", "soon", "nan", "inf", "1e999", "", "Mon, 99 Foo 2026", "٣")] == [
+        None
+    ] * 7 + [3.0]
+    assert read(format_datetime(datetime.fromtimestamp(1, timezone.utc), usegmt=True)) is None
+
+
+def test_the_deadline_covers_attempts_and_pauses() -> None:
+    played = steps(RECALL, 1.0, Reply(503), 8.9, Reply(503), FOUND)
+    with pytest.raises(ServerError):
+        played.run()
+    assert [round(request.timeout, 2) for request in played.requests] == [10.0, 8.75]
+    late = steps(RECALL, 11.0, Reply(422, NO_UUID.body))
+    with pytest.raises(DeadlineError):
+        late.run()
+
+
+def test_a_delete_that_was_done_unheard_is_done() -> None:
+    gone = Reply(404, b'{"detail":"Memory not found"}')
+    assert steps(FORGET, TransportError("reset"), gone).run() is None
+    with pytest.raises(NotFoundError):
+        steps(FORGET, gone).run()
+
+
+# ── names and ids ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def agents(*rows: tuple[str, str, int]) -> Reply:
+    items = [f'{{"id":"{one}","name":"{name}","created_at":"2026-01-0{day}T00:00:00Z"}}' for one, name, day in rows]
+    return Reply(200, f"[{','.join(items)}]".encode())
+
+
+def test_a_read_of_an_unknown_name_is_empty_and_creates_nothing() -> None:
+    played = steps(RECALL, NO_UUID, agents(("u9", "bob", 1)))
+    assert played.run() == []
+    assert [request.method for request in played.requests] == ["POST", "GET"]
+
+
+def test_a_name_is_looked_up_once_and_the_oldest_wins() -> None:
+    clock = Clock()
+    known = link(clock)
+    first = Steps(exchange(RECALL, known, 10), clock, NO_UUID, agents(("u2", "alice", 2), ("u1", "alice", 1)), FOUND)
+    assert first.run() == []
+    assert [request.path for request in first.requests][-1] == "/api/v1/agents/u1/recall"
+    second = Steps(exchange(RECALL, known, 10), clock, FOUND)
+    second.run()
+    assert [request.path for request in second.requests] == ["/api/v1/agents/u1/recall"]
+
+
+def test_a_write_creates_the_agent_and_ends_on_the_oldest() -> None:
+    stored, made = Reply(201, b'{"id":"m","content":"text"}'), Reply(201, b'{"id":"u5","name":"alice"}')
+    write = calls.remember(calls.Draft("alice", "id-1", "text"))
+    played = steps(write, NO_UUID, agents(), made, agents(("u5", "alice", 5), ("u4", "alice", 4)), stored)
+    assert played.run().agent_id == "alice"
+    assert played.requests[2].body == b'{"name":"alice"}'
+    assert played.requests[-1].path == "/api/v1/agents/u4/remember"
+
+
+def test_a_refused_creation_is_an_error_unless_someone_else_made_it() -> None:
+    refused = Reply(402, b'{"detail":{"error":"agent_limit_reached","message":"one agent only"}}')
+    write = calls.remember(calls.Draft("alice", "id-1", "text"))
+    with pytest.raises(Exception, match="402: one agent only"):
+        steps(write, NO_UUID, agents(), refused, agents()).run()
+    stored = Reply(201, b'{"id":"m","content":"text"}')
+    assert steps(write, NO_UUID, agents(), refused, agents(("u1", "alice", 1)), stored).run().id == "m"
+
+
+def test_an_agent_that_vanished_is_looked_up_again() -> None:
+    clock = Clock()
+    known = link(clock)
+    known.ids["alice"] = "old"
+    played = Steps(exchange(RECALL, known, 10), clock, NO_AGENT, agents(("new", "alice", 1)), FOUND)
+    assert played.run() == []
+    assert [request.path.split("/")[4:] for request in played.requests] == [["old", "recall"], [], ["new", "recall"]]
+    with pytest.raises(NotFoundError):
+        steps(RECALL, NO_AGENT).run()
+
+
+# ── breaker and budget ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_breaker_opens_probes_once_and_doubles_its_pause() -> None:
+    said: list[str] = []
+    breaker = Breaker(said.append)
+    for now in range(5):
+        breaker.admit(now)
+        breaker.failed(now)
+    with pytest.raises(UnavailableError) as caught:
+        breaker.admit(4.5)
+    assert caught.value.retry_after == 0.5
+    breaker.admit(5.0)
+    with pytest.raises(UnavailableError):
+        breaker.admit(5.0)
+    pauses = []
+    for _ in range(7):
+        breaker.failed(10.0)
+        pauses.append(breaker.pause)
+        breaker.admit(10.0 + breaker.pause)
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+    breaker.succeeded()
+    breaker.admit(0.0)
+    assert said[:3] == ["open", "half-open", "open"]
+    assert said[-1] == "closed"
+
+
+def test_a_probe_that_was_given_up_does_not_block_the_next() -> None:
+    clock = Clock()
+    known = link(clock, breaker=Breaker(state="open"))
+    flow = exchange(RECALL, known, 10)
+    next(flow)
+    assert known.breaker.state == "half-open"
+    with pytest.raises(KeyboardInterrupt):
+        flow.throw(KeyboardInterrupt())
+    assert known.breaker.state == "open"
+    known.breaker.admit(clock())
+
+
+def test_an_outage_costs_few_requests_and_fails_fast() -> None:
+    clock = Clock()
+    known = link(clock)
+    sent = 0
+    for _ in range(1000):
+        played = Steps(exchange(RECALL, known, 10), clock, *[Reply(503)] * 3)
+        with pytest.raises((ServerError, UnavailableError)):
+            played.run()
+        sent += len(played.requests)
+        clock.time += 0.01
+    assert sent < 20
+
+
+def test_retries_are_bounded_by_a_budget_that_successes_refill() -> None:
+    budget = Budget()
+    assert [budget.spend() for _ in range(11)] == [True] * 10 + [False]
+    for _ in range(4):
+        budget.earn()
+    assert not budget.spend()
+    budget.earn()
+    assert budget.spend()
+
+
+def test_a_refusal_keeps_the_breaker_closed() -> None:
+    clock = Clock()
+    known = link(clock)
+    for _ in range(20):
+        with pytest.raises(NotFoundError):
+            Steps(exchange(RECALL, known, 10), clock, Reply(404, b"{}")).run()
+    assert known.breaker.state == "closed"
+
+
+# ── flows and pages ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_service_without_batches_is_asked_one_by_one_from_then_on() -> None:
+    clock = Clock()
+    known = link(clock)
+    drafts = [calls.Draft("alice", f"id-{n}", f"text {n}") for n in range(2)]
+    stored = [Reply(201, f'{{"id":"m{n}","content":"text {n}"}}'.encode()) for n in range(2)]
+    played = Steps(
+        flows.remember_many(drafts, known, 10), clock, Reply(405, b'{"detail":"Method Not Allowed"}'), *stored
+    )
+    assert [memory.id for memory in played.run()] == ["m0", "m1"]
+    again = Steps(flows.remember_many(drafts, known, 10), clock, *stored)
+    assert len(again.run()) == 2
+
+
+def test_a_batch_that_breaks_half_way_says_what_was_stored() -> None:
+    clock = Clock()
+    known = link(clock, retry=Retry(attempts=1), lacks={"batch"})
+    drafts = [calls.Draft("alice", f"id-{n}", f"text {n}") for n in range(3)]
+    played = Steps(
+        flows.remember_many(drafts, known, 10), clock, Reply(201, b'{"id":"m0","content":"t"}'), Reply(402, b"{}")
+    )
+    with pytest.raises(Exception, match="1 of 3 memories were stored") as caught:
+        played.run()
+    assert [memory.id for memory in caught.value.partial.values()] == ["m0"]  # type: ignore[attr-defined] # FanOutError
+    assert list(caught.value.causes) == [1]  # type: ignore[attr-defined] # FanOutError
+
+
+def listing(first: int, count: int, total: int) -> Reply:
+    rows = ",".join(f'{{"id":"m{n}","content":"text {n}"}}' for n in range(first, first + count))
+    return Reply(200, f'{{"memories":[{rows}],"total":{total}}}'.encode())
+
+
+def test_pages_already_read_are_read_again_when_memories_were_deleted() -> None:
+    walk = Walk("alice", calls.Scope())
+    pages = [(1, listing(0, 100, 250)), (2, listing(200, 50, 150)), (1, listing(100, 100, 100)), (1, listing(0, 0, 0))]
+    given: list[str] = []
+    for number, reply in pages:
+        assert not walk.done
+        assert dict(walk.call().query)["page"] == str(number)
+        given += [memory.id for memory in walk.take(walk.call().parse(reply))]
+    assert walk.done
+    assert sorted(given) == sorted(f"m{n}" for n in range(250))
+
+
+def test_a_reply_of_neither_dialect_is_a_typed_error() -> None:
+    with pytest.raises(ReplyError):
+        steps(RECALL, Reply(200, b"{}")).run()
