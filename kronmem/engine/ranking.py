@@ -19,15 +19,15 @@ K1 = 0.9
 B = 0.3
 SOFT = 0.5
 """A related term counts half its similarity of the term itself."""
-GATE = 0.12
-"""Without a threshold, a best hit less similar than this means: never heard of it."""
-VECTOR_GATE = 0.2
-"""The same for words and vectors together."""
+NAME = 2.0
+"""A name nobody mentioned says more than a word nobody used: words have synonyms."""
+COMPANY = (0.25, 0.125)
+"""What a memory gains from the scores of its next and its second next neighbours."""
+FEW = 100
+"""A smaller space counts as this large: among five memories, being in two of them is no sign of being common."""
 MAX_TERMS = 64
 MAX_SOFTENED = 16
 """Of a long question, only so many terms bring their relatives: the work for one recall is bounded."""
-FEW = 50
-"""A smaller space counts as this large: among five memories, being in two of them is no sign of being common."""
 
 _INFLECTION = {
     "fact": 180.0,
@@ -42,11 +42,12 @@ _OTHER_INFLECTION = 30.0
 
 @dataclass(frozen=True)
 class Group:
-    """One term of a question: how often it was said, and what else may stand for it with which weight."""
+    """One term of a question: how often it was said, whether as a name, and what may stand for it at which weight."""
 
     term: str
     times: int
-    soft: tuple[tuple[str, float], ...]
+    name: bool = False
+    soft: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,10 @@ class Question:
     groups: tuple[Group, ...]
     length: int
 
-    def terms(self) -> list[str]:
-        """Every term to look up, once."""
-        return list(dict.fromkeys(t for g in self.groups for t in (g.term, *(soft for soft, _ in g.soft))))
+    def terms(self) -> dict[str, bool]:
+        """Every term to look up, and whether the question itself says it."""
+        said = {group.term: True for group in self.groups}
+        return {**{soft: False for group in self.groups for soft, _ in group.soft}, **said}
 
 
 def ask(question: str) -> Question:
@@ -67,7 +69,8 @@ def ask(question: str) -> Question:
     kept = list(said)
     if len(kept) > MAX_TERMS:
         kept = kept[: MAX_TERMS // 2] + kept[-MAX_TERMS // 2 :]
-    groups = [Group(t, said[t], _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
+    names = text.names(question)
+    groups = [Group(t, said[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
     return Question(tuple(groups), sum(said.values()))
 
 
@@ -83,7 +86,7 @@ class Weights:
     average: float
 
     def rarity(self, spread: float) -> float:
-        """The inverse document frequency; never zero, and the same for a term nobody ever said and one never seen."""
+        """The inverse document frequency: never zero, highest for a term nobody used."""
         count = max(self.count, FEW, spread)
         return math.log(1 + (count - spread + 0.5) / (spread + 0.5))
 
@@ -93,31 +96,62 @@ class Weights:
 
 
 def score(question: Question, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
-    """The relevance of each memory that shares a term with the question, 0 to 1 (a little more for repetition)."""
+    """How well each memory that shares a term with the question answers it by itself: about 0 to 1."""
     scores: dict[int, float] = {}
+    best = 0.0
     for group in question.groups:
         for number, points in _group_points(group, found, weights).items():
             scores[number] = scores.get(number, 0.0) + points
-    best = _best_possible(question, found, weights)
+        best += _best_possible(group, question.length, found[group.term], weights)
     return {number: points / best for number, points in scores.items()}
 
 
 def _group_points(group: Group, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
+    """What the group gives to each memory: whichever of its terms fits best, once."""
     points: dict[int, float] = {}
+    base, slope = K1 * (1 - B), K1 * B / weights.average
     for term, factor in ((group.term, 1.0), *group.soft):
-        if not (where := found[term]).postings:
-            continue
-        worth = factor * weights.rarity(where.spread)
-        for number, times, length in where.postings:
-            points[number] = points.get(number, 0.0) + worth * weights.strength(times, length)
+        where = found[term]
+        worth = factor * weights.rarity(where.spread) * (K1 + 1)
+        for number, times, length in where.postings:  # `strength`, written out: this loop is most of a recall
+            gain = worth * times / (times + base + slope * length)
+            if gain > points.get(number, 0.0):
+                points[number] = gain
     return points
 
 
-def _best_possible(question: Question, found: Mapping[str, Found], weights: Weights) -> float:
-    return sum(
-        weights.rarity(found[group.term].spread) * weights.strength(group.times, question.length)
-        for group in question.groups
-    )
+def _best_possible(group: Group, length: int, where: Found, weights: Weights) -> float:
+    unheard = NAME if group.name and not where.spread else 1.0
+    return unheard * weights.rarity(where.spread) * weights.strength(group.times, length)
+
+
+def in_company(scores: Mapping[int, float]) -> dict[int, float]:
+    """Lift memories whose neighbours answer too: what was said next to it is about the same.
+
+    Neighbours have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
+    """
+    return {
+        number: own
+        + sum(
+            share * (scores.get(number - step, 0.0) + scores.get(number + step, 0.0))
+            for step, share in enumerate(COMPANY, 1)
+        )
+        for number, own in scores.items()
+    }
+
+
+def gate(count: int) -> float:
+    """Without a threshold, a best hit less similar than this means: never heard of it.
+
+    The more memories there are, the better the best accidental hit; chosen so that about two of three questions about
+    something never mentioned are answered with silence, and one in seventy of the others.
+    """
+    return 0.05 + 0.016 * math.log2(1 + min(count, 1000))
+
+
+def vector_gate(count: int) -> float:
+    """The same for words and vectors together: unrelated texts have a cosine of up to about a quarter."""
+    return 0.6 * gate(count) + 0.4 * 0.25
 
 
 def mix(words: float, closeness: float | None) -> float:

@@ -12,6 +12,7 @@ import math
 import uuid
 from dataclasses import dataclass, replace
 
+from kronmem.engine.ranking import COMPANY
 from kronmem.engine.store import Draft, Reader, Receipt, Row, Space, Writer
 from kronmem.errors import ConflictError, NotFoundError
 
@@ -19,6 +20,8 @@ RECEIPTS_KEPT = 30 * 86400.0
 """For how many seconds a client's id is known."""
 SWEPT = 32
 """A write clears away at most this many expired memories: no write pays for all the others."""
+PAUSE = 3600.0
+"""After so many seconds without a memory, a conversation has ended."""
 _EVER = -math.inf
 """A time at which nothing had expired yet."""
 
@@ -48,7 +51,7 @@ def remember(rows: Writer, place: Place, draft: Draft, now: float, new: list[tup
     space = rows.open_space(place.owner, place.agent, now)
     kept = _merged(rows, space, draft, now)
     if kept is None:
-        kept = Kept(_fresh(draft, draft.client_id, space.last + 1, now))
+        kept = Kept(_fresh(draft, draft.client_id, _next_number(rows, space, draft, now), now))
         new.append((rows.insert(space, kept.row), kept.row.content))
     if draft.client_id:
         receipt = Receipt(kept.row.id, body, kept.deduplicated)
@@ -112,6 +115,13 @@ def _fresh(draft: Draft, client_id: str | None, number: int, now: float) -> Row:
         pinned=draft.pinned,
         access_count=0,
     )
+
+
+def _next_number(rows: Writer, space: Space, draft: Draft, now: float) -> int:
+    """The next number, after a gap where a conversation ends: neighbours in number support each other in a recall."""
+    last = rows.rows(space, [space.last], _EVER).get(space.last)
+    goes_on = last and last.session_id == draft.session_id and abs(now - last.created_at) <= PAUSE
+    return space.last + (1 if goes_on else 1 + len(COMPANY))
 
 
 def _expired(row: Row, now: float) -> bool:

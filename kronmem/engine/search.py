@@ -12,6 +12,8 @@ from kronmem.engine.store import Filter, Found, Page, Reader, Row, Space
 
 BOUND = 4000
 """Of a term that is said more often, only the newest are read, and those that rarer terms of the question found."""
+SOFT_BOUND = 1000
+"""The same for a term that is only related."""
 COMPLETED = 500
 """So many of those."""
 RESCORED = 100
@@ -43,9 +45,9 @@ def search(rows: Reader, space: Space, asked: Search, now: float, vector: Sequen
     """The best memories for a question; none when even the best is too weak to be meant."""
     within = rows.matching(space, asked.only) if asked.only != EVERYTHING else None
     scores = _score(rows, space, ranking.ask(asked.query), within)
-    gate = ranking.GATE
+    gate = ranking.gate(space.count)
     if vector is not None:
-        scores, gate = _rescore(rows, space, scores, within, vector), ranking.VECTOR_GATE
+        scores, gate = _rescore(rows, space, scores, within, vector), ranking.vector_gate(space.count)
     floor = asked.threshold if asked.threshold is not None else 0.0
     ranked = [number for number in _by_relevance(scores) if min(scores[number], 1.0) >= floor]
     live = list(islice(_live(rows, space, ranked, asked.limit, now), asked.limit))
@@ -63,19 +65,22 @@ def latest(rows: Reader, space: Space, only: Filter, limit: int, now: float) -> 
 
 def _score(rows: Reader, space: Space, question: ranking.Question, within: frozenset[int] | None) -> dict[int, float]:
     weights = ranking.Weights(space.count, max(space.words / max(space.count, 1), 1.0))
-    found = {term: rows.postings(space, term, within, BOUND) for term in question.terms()}
+    bounds = {term: BOUND if said else SOFT_BOUND for term, said in question.terms().items()}
+    found = {term: rows.postings(space, term, within, bound) for term, bound in bounds.items()}
     if any(where.cut for where in found.values()):
         rare = {term: where if not where.cut else replace(where, postings=()) for term, where in found.items()}
         best = _by_relevance(ranking.score(question, rare, weights))[:COMPLETED]
-        found = {term: _completed(rows, space, term, where, best) for term, where in found.items()}
-    return ranking.score(question, found, weights)
+        found = {
+            t: _completed(rows, space, t, where, best) if bounds[t] == BOUND else where for t, where in found.items()
+        }
+    return ranking.in_company(ranking.score(question, found, weights))
 
 
 def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequence[int]) -> Found:
     """Look a common term up also in the older memories that the rarer terms of the question found."""
     if not where.cut:
         return where
-    missing = frozenset(best) - {posting.number for posting in where.postings}
+    missing = frozenset(best) - {number for number, _, _ in where.postings}
     return replace(where, postings=[*where.postings, *rows.postings(space, term, missing, BOUND).postings])
 
 
@@ -117,4 +122,4 @@ def _rescore(
 def _newest(space: Space, within: frozenset[int] | None, wanted: int) -> Iterable[int]:
     if within is not None:
         return sorted(within, reverse=True)[:wanted]
-    return range(space.last, max(space.last - wanted, 0), -1)
+    return range(space.last, max(space.last - 3 * wanted, 0), -1)  # there are gaps

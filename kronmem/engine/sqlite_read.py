@@ -91,10 +91,9 @@ class Reading:
     def postings(self, space: Space, term: str, within: frozenset[int] | None, bound: int) -> Found:
         if within is not None:
             return self._postings_within(space, term, within, bound)
-        found = self._db.execute(f"{_POSTINGS} LIMIT ?", (space.id, term, bound)).fetchall()
-        postings = [_posting(row) for row in found]
-        cut = len(postings) == bound
-        return Found(postings, _spread(space, bound, postings[-1].number) if cut else len(postings), cut)
+        found: list[Posting] = self._db.execute(f"{_POSTINGS} LIMIT ?", (space.id, term, bound)).fetchall()
+        cut = len(found) == bound
+        return Found(found, _spread(space, bound, found[-1][0]) if cut else len(found), cut)
 
     def _postings_within(self, space: Space, term: str, within: frozenset[int], bound: int) -> Found:
         sql = f"SELECT count(*), min(number) FROM ({_POSTINGS} LIMIT ?)"
@@ -103,9 +102,9 @@ class Reading:
         if _SEEK * len(within) <= spread:
             sql = f"{_POSTINGS_AT} AND number IN (SELECT value FROM json_each(?))"
             found = self._db.execute(sql, (space.id, term, json.dumps(list(within))))
-            return Found([_posting(row) for row in found], spread, cut=False)
-        postings = map(_posting, self._db.execute(_POSTINGS, (space.id, term)))
-        kept = list(islice((posting for posting in postings if posting.number in within), bound))
+            return Found(found.fetchall(), spread, cut=False)
+        postings = self._db.execute(_POSTINGS, (space.id, term))
+        kept: list[Posting] = list(islice((row for row in postings if row[0] in within), bound))
         return Found(kept, spread, cut=len(kept) == bound)
 
     def sessions(self, space: Space, now: float) -> list[tuple[str, int]]:
@@ -136,7 +135,9 @@ class Reading:
 
 
 _NUMBERS = "SELECT number FROM posting WHERE space = ? AND term = ?"
-_POSTINGS_AT = "SELECT number, worth FROM posting WHERE space = ? AND term = ?"
+_POSTINGS_AT = (
+    f"SELECT number, worth >> {LENGTH_BITS}, worth & {(1 << LENGTH_BITS) - 1} FROM posting WHERE space = ? AND term = ?"
+)
 _POSTINGS = f"{_POSTINGS_AT} ORDER BY number DESC"
 
 
@@ -173,11 +174,6 @@ def read_row(row: Any) -> Row:
 def _space(row: Any) -> Space:
     space, name, description, metadata, created, count, words, last = row
     return Space(space, name, description, json.loads(metadata), created, count, words, last)
-
-
-def _posting(row: Any) -> Posting:
-    number, worth = row
-    return Posting(number, worth >> LENGTH_BITS, worth & (1 << LENGTH_BITS) - 1)
 
 
 def _spread(space: Space, bound: int, oldest: int) -> float:

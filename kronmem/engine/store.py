@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
@@ -82,12 +82,8 @@ class Page:
     after: tuple[int, int] | None = None
 
 
-class Posting(NamedTuple):
-    """That a term occurs `times` in the memory `number`, which has `length` terms."""
-
-    number: int
-    times: int
-    length: int
+Posting = tuple[int, int, int]
+"""That in the memory with this number a term occurs so many times among so many terms."""
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,16 @@ _TOKEN = re.compile(
     rf"|(?:(?![{_UNSPACED}])[^\W_])+(?:'(?:(?![{_UNSPACED}])[^\W_])+)*)"
     "|(?P<sign>[\u2600-\u27bf\U0001f000-\U0001faff])"
 )
+_WORD = re.compile(r"\b[^\W\d_](?:\w|['\u2019])*")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 _STOPWORDS = """
     a about above after again against all also am an and any are as at be because been before being below between both
     but by can could did do does doing down during each few for from further had has have having he her here hers
-    herself him himself his how i if in into is it its itself just let me more most my myself no nor not of off on once only or
-    other our ours ourselves out over own same she should so some such than that the their theirs them themselves then
-    there these they this those through to too under until up very was we were what when where which while who whom
-    whose why will with would you your yours yourself yourselves
+    herself him himself his how i if in into is it its itself just let me more most my myself no nor not of off on once
+    only or other our ours ourselves out over own same she should so some such than that the their theirs them themselves
+    then there these they this those through to too under until up very was we were what when where which while who
+    whom whose why will with would you your yours yourself yourselves
     im ive id youre youve hes shes theyre weve dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt
     shouldnt havent hasnt hadnt thats whats heres theres lets s t d ll m re ve
 """
@@ -80,6 +81,14 @@ def terms(text: str) -> list[str]:
     words = list(tokens(text))
     telling = [word for word in words if word not in STOPWORDS]
     return [stem(word) for word in telling or words]
+
+
+def names(text: str) -> frozenset[str]:
+    """The terms of `text` written as names: with a capital that does not begin the text."""
+    if text.isupper():
+        return frozenset()
+    capitals = (match.group() for match in _WORD.finditer(text) if match.start() and match.group()[0].isupper())
+    return frozenset(term for word in capitals for term in terms(word) if fold(word) not in STOPWORDS)
 
 
 def count_terms(text: str) -> Mapping[str, int]:

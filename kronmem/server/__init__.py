@@ -1,0 +1,1 @@
+"""`kronmem serve`: the embedded engine's service on a socket (extra `server`)."""
