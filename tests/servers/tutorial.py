@@ -72,9 +72,12 @@ class TutorialServer(JsonServer):
         return Reply(204)
 
     def remember(self, call: Call) -> Reply:
-        """Store a memory as it is."""
+        """Store a memory as it is; the same text again is the same memory."""
         values, now = call.values, self._clock()
         agent = self._open(call, call.params["agent_id"])
+        for row in self._live(call, {}):
+            if row.content == required(call, "content"):
+                return Reply(201, {**memory_json(row), "deduplicated": True})
         known = {name: values[name] for name in ("memory_type", "session_id", "metadata", "pinned") if values.get(name)}
         row = Row(agent.id, required(call, "content"), now, expires_at=expiry(values, now), **known)
         agent.rows.append(row)
@@ -138,6 +141,8 @@ def memory_json(row: Row) -> dict[str, Any]:
         "content": row.content,
         "memory_type": row.memory_type,
         "created_at": stamp(row.created_at),
+        "expires_at": stamp(row.expires_at) if row.expires_at else None,
+        "pinned": row.pinned,
         "metadata": row.metadata,
         "session_id": row.session_id,
     }

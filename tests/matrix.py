@@ -1,0 +1,94 @@
+"""Runs the suite where it is promised to run: `python -m tests.matrix [--list] [NAME …]`, on demand.
+
+Each row is an environment of its own: every Python from 3.10 to 3.13 on this machine, the lowest allowed dependencies,
+and every AutoGen version that a pack names. Prints a table at the end; the exit code counts the failures.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TESTING = ["pytest>=8.2", "pytest-timeout>=2.3", "hypothesis>=6.100", "respx>=0.21", "trio>=0.26", "typing-extensions"]
+LOWEST = ["httpx==0.27.0", "pydantic==2.8.0", "snowballstemmer==2.2.0", "starlette==0.40.0", "uvicorn==0.30.0", "anyio==4.4.0"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One environment: which Python, what to install, which tests."""
+
+    name: str
+    python: str
+    install: tuple[str, ...]
+    tests: tuple[str, ...] = ("tests",)
+
+
+def rows() -> list[Row]:
+    """Everything that can be run on this machine."""
+    versions = [version for version in ("3.10", "3.11", "3.12", "3.13") if _works(f"python{version}")]
+    found = [Row(f"python {version}", f"python{version}", (".[dev]",)) for version in versions]
+    found.append(Row("lowest dependencies", f"python{versions[0]}", (".[server]", *TESTING, "kronvex==0.5.2", *LOWEST)))
+    return found + _packs(versions)
+
+
+def _packs(versions: list[str]) -> list[Row]:
+    from tests.agentchat import versions as agentchat
+    from tests.autogen import versions as classic
+
+    found: list[Row] = []
+    for folder, listed in (("autogen", classic.VERSIONS), ("agentchat", agentchat.VERSIONS)):
+        for name, (requirements, newest) in listed.items():
+            python = max((v for v in versions if newest is None or _number(v) <= _number(newest)), key=_number)
+            found.append(Row(name, f"python{python}", (".[server]", *TESTING, *requirements), (f"tests/{folder}",)))
+    return found
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _works(python: str) -> bool:
+    found = shutil.which(python)
+    return found is not None and subprocess.run([found, "-c", "pass"], capture_output=True).returncode == 0
+
+
+def run(row: Row) -> str:
+    """Make the environment, run the tests there, and say in one line how it went."""
+    with tempfile.TemporaryDirectory() as place:
+        venv = Path(place) / "venv"
+        subprocess.run([row.python, "-m", "venv", str(venv)], check=True)
+        python = str(venv / "bin" / "python")
+        installed = subprocess.run(
+            [python, "-m", "pip", "install", "-q", *row.install], cwd=ROOT, capture_output=True, text=True
+        )
+        if installed.returncode:
+            return f"install failed: {installed.stderr.strip().splitlines()[-1][:200]}"
+        ran = subprocess.run(
+            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *row.tests], cwd=ROOT, capture_output=True, text=True
+        )
+        lines = [line for line in ran.stdout.strip().splitlines() if line]
+        if ran.returncode:
+            print("\n".join(lines[-30:]), ran.stderr[-2000:], file=sys.stderr)
+        return lines[-1].strip("= ") if lines else ran.stderr.strip()[-200:]
+
+
+def main(names: list[str]) -> int:
+    """Run the rows asked for, or all of them."""
+    chosen = [row for row in rows() if not names or any(name in row.name for name in names)]
+    if "--list" in names:
+        print("\n".join(row.name for row in rows()))
+        return 0
+    results = {row: run(row) for row in chosen}
+    print("| environment | Python | result |\n|---|---|---|")
+    for row, result in results.items():
+        print(f"| {row.name} | {row.python.removeprefix('python')} | {result} |")
+    return sum("failed" in result or "error" in result for result in results.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+"""The architecture, held: who may import whom, and what `import kronmem` may not do."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "kronmem"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+# Each may import only what stands in the same layer or an earlier one.
+LAYERS = [
+    {"errors", "models", "settings", "context", "extract", "extract_rules", "redact"},
+    {"core"},
+    {"transport", "engine"},
+    {"outbox", "state"},
+    {"setup", "client", "async_client", "scope"},
+    {"outage", "tools"},
+    {"autogen", "agentchat", "server", "cli"},
+]
+ONLY_IN = {
+    "httpx": {"transport/http.py"},
+    "httpcore": {"transport/http.py", "transport/sockets.py"},
+    "sqlite3": {"engine/sqlite.py", "outbox.py"},
+    "psycopg": {"engine/postgres.py"},
+    "starlette": {"server"},
+    "uvicorn": {"server"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "autogen": {"autogen"},
+    "autogen_core": {"agentchat"},
+    "autogen_agentchat": {"agentchat"},
+    "snowballstemmer": {"engine/text.py"},
+}
+IMPURE = {
+    "time",
+    "socket",
+    "os",
+    "pathlib",
+    "random",
+    "threading",
+    "asyncio",
+    "anyio",
+    "ssl",
+    "logging",
+    "sqlite3",
+    "httpx",
+}
+
+
+def imports(path: Path, *, typing_too: bool = False) -> set[str]:
+    """The full names of what a module imports; imports for type checkers only are left out."""
+    tree = ast.parse(path.read_text("utf-8"))
+    hidden: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not typing_too:
+            hidden.update(inner for line in node.body for inner in ast.walk(line))
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if node in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.update({node.module} | {f"{node.module}.{alias.name}" for alias in node.names})
+    return found
+
+
+def layer(part: str) -> int:
+    return next((number for number, parts in enumerate(LAYERS) if part in parts), -1)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_one_way(path: Path) -> None:
+    name = str(path.relative_to(PACKAGE))
+    part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    used = imports(path)
+    if part != "__init__":
+        assert layer(part) >= 0, f"{part} is in no layer: say where it belongs"
+        for other in {one.split(".")[1] for one in used if one.startswith("kronmem.") and one.count(".") >= 1}:
+            assert layer(other) <= layer(part), f"{name} imports {other}, which stands to its right"
+            if layer(part) == len(LAYERS) - 1 and layer(other) == layer(part) and part != "cli":
+                assert other == part, f"{name} imports another pack"
+    for library, places in ONLY_IN.items():
+        if any(one.split(".")[0] == library for one in used):
+            assert any(name == place or name.startswith(f"{place}/") for place in places), f"{name} imports {library}"
+    if part == "core":
+        assert not {one.split(".")[0] for one in used} & IMPURE, f"{name} is not pure"
+
+
+def test_no_file_is_a_drawer_for_everything() -> None:
+    assert not {path.stem for path in MODULES} & {"utils", "helpers", "manager", "base", "common", "misc"}
+
+
+def test_importing_kronmem_does_no_io_and_loads_nothing_heavy(tmp_path: Path) -> None:
+    code = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append((event, args)) if event.split(".")[0] in ("socket", "sqlite3") or (event == "open" and args[1] and any(letter in str(args[1]) for letter in "wax+")) else None)
+import httpx, pydantic
+del opened[:]
+before = set(sys.modules)
+import kronmem
+client = kronmem.Client("http://127.0.0.1:9", api_key="kv-x")
+local = kronmem.Client()
+kronmem.AsyncClient()
+assert opened == [], opened
+heavy = {"autogen", "autogen_core", "autogen_agentchat", "sqlite3", "starlette", "uvicorn", "typer", "rich", "snowballstemmer", "kronmem.engine.engine"}
+loaded = heavy & (set(sys.modules) - before)
+assert not loaded, loaded
+"""
+    ran = subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"HOME": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_top_level_holds_nothing_else() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=PACKAGE.parent, capture_output=True, text=True).stdout.split()
+    if not listed:
+        pytest.skip("not a git checkout")
+    tops = {path.split("/")[0] for path in listed}
+    assert {top for top in tops if not top.startswith(".")} <= {
+        "pyproject.toml",
+        "kronmem",
+        "tests",
+        "examples",
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE",
+    }

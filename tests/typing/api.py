@@ -1,0 +1,74 @@
+"""The public types as a user sees them: checked by mypy and pyright, never run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from datetime import datetime
+
+from pydantic import JsonValue
+from typing_extensions import assert_type
+
+from kronmem import (
+    AgentInfo,
+    AgentMemory,
+    AsyncAgentMemory,
+    AsyncClient,
+    AsyncState,
+    Client,
+    Health,
+    Hit,
+    Memory,
+    MemoryTools,
+    Retry,
+    Session,
+    State,
+    extract_facts,
+    memory_tools,
+)
+
+
+def blocking() -> None:
+    with Client("http://127.0.0.1:7070", api_key="k", timeout=5.0, retry=Retry(attempts=2)) as client:
+        assert_type(client, Client)
+        memory = client.remember("a", "text", "fact", tags=["x"], metadata={"n": 1}, ttl_days=3)
+        assert_type(memory, Memory)
+        assert_type(memory.created_at, datetime | None)
+        assert_type(memory.tags, tuple[str, ...])
+        assert_type(memory.metadata, dict[str, JsonValue])
+        assert_type(client.remember_many("a", ["one", "two"]), list[Memory])
+        assert_type(client.remember_later("a", "text"), str)
+        hits = client.recall("a", "question", 5, threshold=0.5)
+        assert_type(hits, list[Hit])
+        assert_type(hits[0].content, str)
+        assert_type(hits[0].similarity, float)
+        assert_type(client.recall_many("a", ["q"], concurrency=4), list[list[Hit]])
+        assert_type(client.recall_across(["a", "b"], "q"), dict[str, list[Hit]])
+        assert_type(client.inject_context("a"), str)
+        assert_type(client.memories("a"), Iterator[Memory])
+        assert_type(client.clear("a", session_id="s"), int)
+        assert_type(client.agents(), list[AgentInfo])
+        assert_type(client.sessions("a"), list[Session])
+        assert_type(client.health(), Health)
+        assert_type(client.agent("a", session_id="s"), AgentMemory)
+        assert_type(client.state("a"), State)
+        assert_type(client.state("a").get("k"), JsonValue)
+    tools = memory_tools(Client.local(":memory:").agent("a"), prefix="team_")
+    assert_type(tools, MemoryTools[str])
+    assert_type(tools.recall, Callable[..., str])
+    assert_type(extract_facts("I like tea"), list[str])
+
+
+async def awaiting() -> None:
+    async with AsyncClient() as client:
+        assert_type(client, AsyncClient)
+        assert_type(await client.remember("a", "text"), Memory)
+        assert_type(await client.recall("a", "question"), list[Hit])
+        assert_type(await client.recall_many("a", ["q"]), list[list[Hit]])
+        assert_type(await client.recall_across(["a"], "q"), dict[str, list[Hit]])
+        assert_type(client.memories("a"), AsyncIterator[Memory])
+        assert_type(await client.inject_context("a"), str)
+        assert_type(client.agent("a"), AsyncAgentMemory)
+        assert_type(client.state("a"), AsyncState)
+        assert_type(await client.state("a").get("k"), JsonValue)
+        tools = memory_tools(client.agent("a"))
+        assert_type(tools, MemoryTools[Coroutine[object, object, str]])
