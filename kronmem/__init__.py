@@ -24,7 +24,8 @@ from kronmem.errors import (
     UnavailableError,
 )
 from kronmem.extract import extract_facts
-from kronmem.models import AgentInfo, Health, Hit, Memory, Session
+from kronmem.models import AgentInfo, DeadLetter, Health, Hit, Memory, Session
+from kronmem.outbox import AsyncOutbox, Outbox
 from kronmem.scope import AgentMemory, AsyncAgentMemory
 from kronmem.settings import InsecureUrlWarning
 from kronmem.state import AsyncState, State
@@ -35,11 +36,13 @@ __all__ = [
     "AgentMemory",
     "AsyncAgentMemory",
     "AsyncClient",
+    "AsyncOutbox",
     "AsyncState",
     "AuthError",
     "Client",
     "ConfigError",
     "ConflictError",
+    "DeadLetter",
     "DeadlineError",
     "FanOutError",
     "Health",
@@ -51,6 +54,7 @@ __all__ = [
     "Memory",
     "MemoryTools",
     "NotFoundError",
+    "Outbox",
     "OutboxFullError",
     "QuotaError",
     "RateLimitError",

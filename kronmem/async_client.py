@@ -6,8 +6,9 @@ import copy
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
+import anyio.to_thread
 from pydantic import JsonValue
 
 from kronmem.core import calls, flows, inputs
@@ -16,6 +17,7 @@ from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import KronmemError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
+from kronmem.outbox import AsyncOutbox
 from kronmem.scope import AsyncAgentMemory
 from kronmem.setup import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
 from kronmem.state import AsyncState
@@ -42,6 +44,7 @@ class AsyncClient:
         api_key: str | None = None,
         timeout: float = 10.0,
         retry: Retry = Retry(),  # noqa: B008 -- frozen, so sharing the default is safe
+        outbox: str | Path | Literal[False] | None = None,
         state_url: str | None = None,
         redact: Redact | None = None,
         embed: Embed | None = None,
@@ -54,6 +57,7 @@ class AsyncClient:
             self._setup if state_url is None else Setup(state_url, None, timeout, retry, None, None, None)
         )
         self._state_transport = self._transport if state_url is None else self._state_setup.async_transport()
+        self._post = self._setup.post(outbox)
         self._owned = True
 
     @classmethod
@@ -77,6 +81,8 @@ class AsyncClient:
     async def close(self) -> None:
         """Release what this client opened. Nothing that was remembered is lost."""
         if self._owned:
+            if self._post is not None:
+                await anyio.to_thread.run_sync(self._post.close, self._timeout)
             await self._transport.aclose()
             await self._state_transport.aclose()
 
@@ -124,7 +130,9 @@ class AsyncClient:
             metadata=metadata,
             memory_id=memory_id,
         )
-        return await self._run(calls.remember(draft))
+        if self._post is None:
+            return await self._run(calls.remember(draft))
+        return await self._drive(self._post.remember(draft, self._setup.link, self._timeout))
 
     async def remember_later(
         self,
@@ -144,7 +152,7 @@ class AsyncClient:
 
         The answer is its id, which `forget` takes before and after delivery. Embedded clients store it at once.
         """
-        stored = await self.remember(
+        draft = self._setup.draft(
             agent_id,
             content,
             memory_type,
@@ -156,7 +164,10 @@ class AsyncClient:
             metadata=metadata,
             memory_id=memory_id,
         )
-        return stored.id
+        if self._setup.settings.embedded:
+            return (await self._run(calls.remember(draft))).id
+        (queued,) = await self._drive(self._setup.needed(self._post).later([draft]))
+        return queued.id
 
     async def remember_many(
         self,
@@ -186,7 +197,10 @@ class AsyncClient:
             tags=tags,
             metadata=metadata,
         )
-        return await self._drive(flows.remember_many(drafts, self._setup.link, self._timeout))
+        link = self._setup.link
+        if self._post is None:
+            return await self._drive(flows.remember_many(drafts, link, self._timeout, []))
+        return await self._drive(self._post.remember_many(drafts, link, self._timeout))
 
     async def recall(
         self,
@@ -293,13 +307,14 @@ class AsyncClient:
 
     async def forget(self, agent_id: str, memory_id: str) -> None:
         """Delete one memory; `NotFoundError` when there is none of that id."""
-        return await self._run(calls.forget(agent_id, memory_id))
+        if self._post is None:
+            return await self._run(calls.forget(agent_id, memory_id))
+        return await self._drive(self._post.forget(agent_id, memory_id, self._setup.link, self._timeout))
 
     async def clear(self, agent_id: str, *, session_id: str | None = None) -> int:
         """Delete all memories of an agent, or of one session of it; the answer is how many there were."""
-        if session_id is None:
-            return await self._run(calls.clear(agent_id))
-        return await self._drive(flows.clear_session(agent_id, session_id, self._setup.link, self._timeout))
+        flow = flows.clear(agent_id, session_id, self._setup.link, self._timeout)
+        return await self._drive(flow if self._post is None else self._post.clear(agent_id, session_id, flow))
 
     async def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
@@ -308,6 +323,11 @@ class AsyncClient:
     async def sessions(self, agent_id: str) -> list[Session]:
         """List the sessions of an agent with the number of their memories."""
         return await self._run(calls.sessions(agent_id))
+
+    @property
+    def outbox(self) -> AsyncOutbox:
+        """What waits for delivery: `.pending()`, `.flush(timeout)`, `.dead()`, `.retry_dead()`."""
+        return AsyncOutbox(self._post)
 
     def state(self, agent_id: str) -> AsyncState:
         """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
@@ -320,12 +340,14 @@ class AsyncClient:
             said = await self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
-        return self._setup.health(said)
+        return self._setup.health(said, await self.outbox.pending())
 
     async def _run(self, call: Call[T]) -> T:
         return await self._drive(exchange(call, self._setup.link, self._timeout))
 
     async def _drive(self, flow: Flow[T]) -> T:
+        if self._post is not None and not self._post.looked:
+            flow = self._post.awake(flow)
         return await adrive(flow, self._transport)
 
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:

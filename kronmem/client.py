@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import JsonValue
 
@@ -16,6 +16,7 @@ from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import KronmemError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
+from kronmem.outbox import Outbox
 from kronmem.scope import AgentMemory
 from kronmem.setup import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
 from kronmem.state import State
@@ -41,6 +42,7 @@ class Client:
         api_key: str | None = None,
         timeout: float = 10.0,
         retry: Retry = Retry(),  # noqa: B008 -- frozen, so sharing the default is safe
+        outbox: str | Path | Literal[False] | None = None,
         state_url: str | None = None,
         redact: Redact | None = None,
         embed: Embed | None = None,
@@ -53,6 +55,7 @@ class Client:
             self._setup if state_url is None else Setup(state_url, None, timeout, retry, None, None, None)
         )
         self._state_transport = self._transport if state_url is None else self._state_setup.transport()
+        self._post = self._setup.post(outbox)
         self._owned = True
 
     @classmethod
@@ -76,6 +79,8 @@ class Client:
     def close(self) -> None:
         """Release what this client opened. Nothing that was remembered is lost."""
         if self._owned:
+            if self._post is not None:
+                self._post.close(self._timeout)
             self._transport.close()
             self._state_transport.close()
 
@@ -123,7 +128,9 @@ class Client:
             metadata=metadata,
             memory_id=memory_id,
         )
-        return self._run(calls.remember(draft))
+        if self._post is None:
+            return self._run(calls.remember(draft))
+        return self._drive(self._post.remember(draft, self._setup.link, self._timeout))
 
     def remember_later(
         self,
@@ -143,7 +150,7 @@ class Client:
 
         The answer is its id, which `forget` takes before and after delivery. Embedded clients store it at once.
         """
-        stored = self.remember(
+        draft = self._setup.draft(
             agent_id,
             content,
             memory_type,
@@ -155,7 +162,10 @@ class Client:
             metadata=metadata,
             memory_id=memory_id,
         )
-        return stored.id
+        if self._setup.settings.embedded:
+            return (self._run(calls.remember(draft))).id
+        (queued,) = self._drive(self._setup.needed(self._post).later([draft]))
+        return queued.id
 
     def remember_many(
         self,
@@ -185,7 +195,10 @@ class Client:
             tags=tags,
             metadata=metadata,
         )
-        return self._drive(flows.remember_many(drafts, self._setup.link, self._timeout))
+        link = self._setup.link
+        if self._post is None:
+            return self._drive(flows.remember_many(drafts, link, self._timeout, []))
+        return self._drive(self._post.remember_many(drafts, link, self._timeout))
 
     def recall(
         self,
@@ -289,13 +302,14 @@ class Client:
 
     def forget(self, agent_id: str, memory_id: str) -> None:
         """Delete one memory; `NotFoundError` when there is none of that id."""
-        return self._run(calls.forget(agent_id, memory_id))
+        if self._post is None:
+            return self._run(calls.forget(agent_id, memory_id))
+        return self._drive(self._post.forget(agent_id, memory_id, self._setup.link, self._timeout))
 
     def clear(self, agent_id: str, *, session_id: str | None = None) -> int:
         """Delete all memories of an agent, or of one session of it; the answer is how many there were."""
-        if session_id is None:
-            return self._run(calls.clear(agent_id))
-        return self._drive(flows.clear_session(agent_id, session_id, self._setup.link, self._timeout))
+        flow = flows.clear(agent_id, session_id, self._setup.link, self._timeout)
+        return self._drive(flow if self._post is None else self._post.clear(agent_id, session_id, flow))
 
     def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
@@ -304,6 +318,11 @@ class Client:
     def sessions(self, agent_id: str) -> list[Session]:
         """List the sessions of an agent with the number of their memories."""
         return self._run(calls.sessions(agent_id))
+
+    @property
+    def outbox(self) -> Outbox:
+        """What waits for delivery: `.pending()`, `.flush(timeout)`, `.dead()`, `.retry_dead()`."""
+        return Outbox(self._post)
 
     def state(self, agent_id: str) -> State:
         """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
@@ -316,12 +335,14 @@ class Client:
             said = self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
-        return self._setup.health(said)
+        return self._setup.health(said, self.outbox.pending())
 
     def _run(self, call: Call[T]) -> T:
         return self._drive(exchange(call, self._setup.link, self._timeout))
 
     def _drive(self, flow: Flow[T]) -> T:
+        if self._post is not None and not self._post.looked:
+            flow = self._post.awake(flow)
         return drive(flow, self._transport)
 
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:

@@ -64,6 +64,10 @@ class ReplyError(KronmemError):
 class StoreError(KronmemError):
     """The embedded database cannot be used: corrupt, of a newer version, disk full, read-only. Names the file."""
 
+    def __init__(self, message: str, *, damaged: bool = False) -> None:
+        super().__init__(message)
+        self.damaged = damaged
+
 
 class OutboxFullError(KronmemError):
     """The outbox has no room left. Nothing was queued and nothing was dropped."""

@@ -62,6 +62,17 @@ class Session(_Model):
     count: int = 0
 
 
+class DeadLetter(_Model):
+    """A queued memory that the service refused for good. It is kept until you retry it or forget its id."""
+
+    id: str
+    agent_id: str
+    content: str
+    memory_type: str
+    error: str
+    queued_at: datetime
+
+
 class Health(_Model):
     """How the service answers, seen from this client."""
 

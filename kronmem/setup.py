@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -19,6 +19,7 @@ from kronmem.core.exchange import Breaker, Link, Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit
+from kronmem.outbox import Post
 from kronmem.transport.drive import AsyncTransport, Transport
 
 if TYPE_CHECKING:
@@ -101,6 +102,20 @@ class Setup:
         if self.settings.scheme != "sqlite":
             raise ConfigError("PostgreSQL is not supported by this version")
         return open_sqlite(self.settings.path, embed=self._embed)
+
+    def post(self, outbox: str | Path | Literal[False] | None) -> Post | None:
+        """The way into the outbox: the default file, that file, or none; an embedded engine needs none."""
+        if outbox is False or self.settings.embedded:
+            return None
+        path = settings.home() / "outbox.db" if outbox is None else outbox
+        key = self.settings.key.get_secret_value() if self.settings.key else ""
+        return Post(str(path), self.settings.url, key, self.transport, self.link.breaker, self.timeout)
+
+    def needed(self, post: Post | None) -> Post:
+        """The outbox that remember_later cannot do without."""
+        if post is None:
+            raise ConfigError("remember_later needs the outbox that outbox=False switched off")
+        return post
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -207,9 +222,9 @@ class Setup:
             raise InvalidInputError("redact= must return a string")
         return clean
 
-    def health(self, said: Health) -> Health:
+    def health(self, said: Health, pending: int) -> Health:
         """Add what this client knows to what the service said, or to its silence."""
-        return said.model_copy(update={"breaker": self.link.breaker.state})
+        return said.model_copy(update={"breaker": self.link.breaker.state, "pending": pending})
 
     def _changed(self, state: str) -> None:
         if state == "open":

@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "models", "settings", "context", "extract", "extract_rules", "redact"},
     {"core"},
     {"transport", "engine"},
-    {"outbox", "state"},
+    {"outbox", "outbox_file", "delivery", "state"},
     {"setup", "client", "async_client", "scope"},
     {"outage", "tools"},
     {"autogen", "agentchat", "server", "cli"},
@@ -24,7 +24,13 @@ LAYERS = [
 ONLY_IN = {
     "httpx": {"transport/http.py"},
     "httpcore": {"transport/http.py", "transport/sockets.py"},
-    "sqlite3": {"engine/sqlite.py", "outbox.py"},
+    "sqlite3": {
+        "engine/sqlite.py",
+        "engine/sqlite_file.py",
+        "engine/sqlite_read.py",
+        "engine/sqlite_write.py",
+        "outbox_file.py",
+    },
     "psycopg": {"engine/postgres.py"},
     "starlette": {"server"},
     "uvicorn": {"server"},

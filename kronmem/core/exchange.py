@@ -27,7 +27,22 @@ class Pause:
     seconds: float
 
 
-Flow = Generator[Request | Pause, Reply, T]
+@dataclass(frozen=True)
+class Local:
+    """Do this piece of blocking work on this machine, then go on; an awaiting driver does it in a thread."""
+
+    work: Callable[[], None]
+
+
+Step = Request | Pause | Local
+Flow = Generator[Step, Reply, T]
+
+
+def local(work: Callable[[], T]) -> Flow[T]:
+    """A flow that does `work` and returns its answer."""
+    answers: list[T] = []
+    yield Local(lambda: answers.append(work()))
+    return answers[0]
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,18 @@ T = TypeVar("T")
 BATCH = 100
 
 
-def remember_many(drafts: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory]]:
-    """Store many memories of one agent in order, in batches where the service has them, else one by one."""
-    stored: list[Memory] = []
+def remember_many(
+    drafts: Sequence[calls.Draft], link: Link, timeout: float, stored: list[Memory]
+) -> Flow[list[Memory]]:
+    """Store many memories of one agent in order, in batches where the service has them, else one by one.
+
+    What was stored is in `stored` even when a later one fails.
+    """
     for start in range(0, len(drafts), BATCH):
-        chunk = drafts[start : start + BATCH]
-        many = yield from _batch(chunk, link, timeout)
+        many = yield from _batch(drafts[start : start + BATCH], link, timeout)
         if many is None:
-            return stored + (yield from _one_by_one(drafts[start:], link, timeout))
+            yield from _one_by_one(drafts[start:], link, timeout, stored)
+            break
         stored += many
     return stored
 
@@ -42,16 +46,15 @@ def _batch(chunk: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[lis
         return None
 
 
-def _one_by_one(drafts: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory]]:
+def _one_by_one(drafts: Sequence[calls.Draft], link: Link, timeout: float, stored: list[Memory]) -> Flow[None]:
     # One after the other, never side by side: the service lets a later text supersede an earlier one.
-    stored: dict[int, Memory] = {}
-    for position, one in enumerate(drafts):
+    for one in drafts:
         try:
-            stored[position] = yield from exchange(calls.remember(one), link, timeout)
+            stored.append((yield from exchange(calls.remember(one), link, timeout)))
         except KronmemError as error:
-            message = f"{position} of {len(drafts)} memories were stored, then one failed: {error}"
-            raise FanOutError(message, partial=stored, causes={position: error}) from error
-    return list(stored.values())
+            at = len(stored)
+            message = f"{at} memories were stored, then one failed: {error}"
+            raise FanOutError(message, partial=dict(enumerate(stored)), causes={at: error}) from error
 
 
 def once(call: Call[T], timeout: float) -> Flow[T]:
@@ -59,8 +62,10 @@ def once(call: Call[T], timeout: float) -> Flow[T]:
     return read(call, (yield replace(call.request(), timeout=timeout)))
 
 
-def clear_session(agent_id: str, session_id: str, link: Link, timeout: float) -> Flow[int]:
-    """Delete a session's memories; where the service cannot, list them and delete each."""
+def clear(agent_id: str, session_id: str | None, link: Link, timeout: float) -> Flow[int]:
+    """Delete an agent's memories, or a session's; where the service cannot do that, list them and delete each."""
+    if session_id is None:
+        return (yield from exchange(calls.clear(agent_id), link, timeout))
     if "clear_session" not in link.lacks:
         try:
             return (yield from exchange(calls.clear_session(agent_id, session_id), link, timeout))

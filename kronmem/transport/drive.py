@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar, runtime_checkable
 
 import anyio
+import anyio.to_thread
 
-from kronmem.core.exchange import Flow, Pause
+from kronmem.core.exchange import Flow, Local, Pause, Step
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import KronmemError
 
@@ -52,7 +53,7 @@ def drive(flow: Flow[T], transport: Transport) -> T:
         step = next(flow)
         while True:
             try:
-                reply = transport.send(step) if isinstance(step, Request) else _sleep(step)
+                reply = transport.send(step) if isinstance(step, Request) else _rest(step)
             except BaseException as error:  # noqa: BLE001 -- the flow decides what to do, cancellation included
                 step = flow.throw(error)
             else:
@@ -69,7 +70,7 @@ async def adrive(flow: Flow[T], transport: AsyncTransport) -> T:
         step = next(flow)
         while True:
             try:
-                reply = await transport.asend(step) if isinstance(step, Request) else await _asleep(step)
+                reply = await transport.asend(step) if isinstance(step, Request) else await _arest(step)
             except BaseException as error:  # noqa: BLE001 -- the flow decides what to do, cancellation included
                 step = flow.throw(error)
             else:
@@ -124,17 +125,20 @@ def _ordered(asked: Mapping[K, object], found: dict[K, T]) -> dict[K, T]:
     return {key: found[key] for key in asked if key in found}
 
 
-# A pause is answered too, so that a flow is always resumed with a `Reply`.
-def _sleep(pause: Pause) -> Reply:
-    time.sleep(pause.seconds)
+# What needs no service is answered too, so that a flow is always resumed with a `Reply`.
+def _rest(step: Pause | Local) -> Reply:
+    time.sleep(step.seconds) if isinstance(step, Pause) else step.work()
     return Reply(0)
 
 
-async def _asleep(pause: Pause) -> Reply:
-    await anyio.sleep(pause.seconds)
+async def _arest(step: Pause | Local) -> Reply:
+    if isinstance(step, Pause):
+        await anyio.sleep(step.seconds)
+    else:
+        await anyio.to_thread.run_sync(step.work)
     return Reply(0)
 
 
-def _note(step: Request | Pause, reply: Reply) -> None:
+def _note(step: Step, reply: Reply) -> None:
     if isinstance(step, Request) and log.isEnabledFor(logging.DEBUG):
         log.debug("%s %s: %d", step.method, step.path, reply.status)

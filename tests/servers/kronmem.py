@@ -1,0 +1,77 @@
+"""Our own service in a process of its own: it can be killed, and started again on the same port and file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kronmem import Client
+
+ROOT = Path(__file__).parent.parent.parent
+START = "import sys; from kronmem.server.serve import run; run('127.0.0.1', int(sys.argv[1]), sys.argv[2], {sys.argv[3]: ''} if len(sys.argv) > 3 else None)"
+
+
+def free_port() -> int:
+    """A port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class ServedKronmem:
+    """`kronmem serve` on loopback."""
+
+    def __init__(self, path: Path, *, key: str | None = None, port: int | None = None) -> None:
+        self.path, self.key, self.port = path, key, port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> ServedKronmem:
+        """Start, and return when it answers."""
+        command = [sys.executable, "-c", START, str(self.port), str(self.path), *([self.key] if self.key else [])]
+        self._process = subprocess.Popen(command, cwd=self.path.parent, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        with Client(self.url, outbox=False, timeout=1.0) as client:
+            for _ in range(1000):
+                if client.health().ok:
+                    return self
+                if self._process.poll() is not None:
+                    raise RuntimeError("the service did not start")
+                time.sleep(0.02)
+        raise RuntimeError("the service does not answer")
+
+    def kill(self) -> None:
+        """SIGKILL: no goodbye, no clean-up."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM: finish what was accepted."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait()
+            self._process = None
+
+    def contents(self, agent_id: str) -> list[str]:
+        """What the service holds of an agent, oldest first, read from its file."""
+        with Client.local(self.path) as client:
+            return [memory.content for memory in client.memories(agent_id)][::-1]
+
+    def __enter__(self) -> ServedKronmem:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.kill()
+
+
+def client(service: ServedKronmem, **options: Any) -> Client:
+    """A client of that service."""
+    return Client(service.url, api_key=service.key, **options)
