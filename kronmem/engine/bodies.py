@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
@@ -16,8 +16,12 @@ from kronmem.engine.store import Draft, Filter, Page, Sort
 
 MAX_CONTENT = 100_000
 MAX_METADATA = 1_000_000
+MAX_STATE = 8 * 1024 * 1024
+"""Of one value, in bytes as JSON."""
 GENERAL = "general context"
 """What the tutorials ask when they have no question."""
+T = TypeVar("T")
+
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f/\\?#%\ud800-\udfff]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -42,10 +46,19 @@ def _telling(value: str) -> str:
     return storable(value)
 
 
-def _not_too_large(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    if len(json.dumps(value)) > MAX_METADATA:
-        raise ValueError(f"metadata may have {MAX_METADATA} bytes as JSON")
+def _at_most(size: int, value: T) -> T:
+    # Infinity can be written in JSON as 1e999, but not read back.
+    if len(json.dumps(value, allow_nan=False)) > size:
+        raise ValueError(f"at most {size} bytes as JSON")
     return value
+
+
+def _metadata(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return _at_most(MAX_METADATA, value)
+
+
+def _state(value: JsonValue) -> JsonValue:
+    return _at_most(MAX_STATE, value)
 
 
 Id = Annotated[str, AfterValidator(valid_id)]
@@ -53,7 +66,7 @@ Content = Annotated[str, Field(min_length=1, max_length=MAX_CONTENT), AfterValid
 Type = Annotated[str, Field(min_length=1, max_length=50), AfterValidator(storable)]
 Tag = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(storable)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=100)]
-Metadata = Annotated[dict[str, JsonValue], AfterValidator(_not_too_large)]
+Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
 Limit = Annotated[int, Field(ge=1, le=100)]
 
 
@@ -160,7 +173,7 @@ class Listing(_Body):
     sort: Sort = "recent"
     session_id: Id | None = None
     tag: Tags = ()
-    after: Annotated[str, Field(max_length=255)] | None = None
+    after: Id | None = None
 
     @field_validator("tag", mode="before")
     @classmethod
@@ -204,4 +217,4 @@ class AgentUpdate(_Body):
 class State(_Body):
     """A value to keep."""
 
-    value: JsonValue
+    value: Annotated[JsonValue, AfterValidator(_state)]

@@ -21,7 +21,7 @@ SOFT = 0.5
 """A related term counts half its similarity of the term itself."""
 NAME = 2.0
 """A name nobody mentioned says more than a word nobody used: words have synonyms."""
-COMPANY = (0.25, 0.125)
+COMPANY = (0.3, 0.15)
 """What a memory gains from the scores of its next and its second next neighbours."""
 FEW = 100
 """A smaller space counts as this large: among five memories, being in two of them is no sign of being common."""
@@ -128,16 +128,22 @@ def _best_possible(group: Group, length: int, where: Found, weights: Weights) ->
 def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     """Lift memories whose neighbours answer too: what was said next to it is about the same.
 
-    Neighbours have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
+    Company closes a part of the gap to a perfect answer, so a perfect one is never overtaken by its neighbours. Those
+    have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
     """
+    near, far = COMPANY
+    own = scores.get
     return {
-        number: own
-        + sum(
-            share * (scores.get(number - step, 0.0) + scores.get(number + step, 0.0))
-            for step, share in enumerate(COMPANY, 1)
-        )
-        for number, own in scores.items()
+        n: score
+        + max(1 - score, 0.0) * (near * (own(n - 1, 0.0) + own(n + 1, 0.0)) + far * (own(n - 2, 0.0) + own(n + 2, 0.0)))
+        for n, score in scores.items()
     }
+
+
+def by_relevance(scores: Mapping[int, float]) -> list[int]:
+    """The best first; among equals the newer one, whatever the order in which the points were added."""
+    rounded = {number: round(scores[number], 9) for number in sorted(scores, reverse=True)}
+    return sorted(rounded, key=rounded.__getitem__, reverse=True)
 
 
 def gate(count: int) -> float:

@@ -45,7 +45,7 @@ class Kept:
 
 def remember(rows: Writer, place: Place, draft: Draft, now: float, new: list[tuple[int, str]]) -> Kept:
     """Store one memory; what is really new is also appended to `new` with its key."""
-    body = _fingerprint(place, draft)
+    body = _fingerprint(place, draft) if draft.client_id else b""
     if (again := _replayed(rows, place, draft, body, now)) is not None:
         return again
     space = rows.open_space(place.owner, place.agent, now)
@@ -119,8 +119,8 @@ def _fresh(draft: Draft, client_id: str | None, number: int, now: float) -> Row:
 
 def _next_number(rows: Writer, space: Space, draft: Draft, now: float) -> int:
     """The next number, after a gap where a conversation ends: neighbours in number support each other in a recall."""
-    last = rows.rows(space, [space.last], _EVER).get(space.last)
-    goes_on = last and last.session_id == draft.session_id and abs(now - last.created_at) <= PAUSE
+    session_id, at = rows.last_said(space) or (None, -math.inf)
+    goes_on = session_id == draft.session_id and abs(now - at) <= PAUSE
     return space.last + (1 if goes_on else 1 + len(COMPANY))
 
 

@@ -20,9 +20,6 @@ from kronmem.engine.search import Hit
 from kronmem.engine.store import Draft, Row
 from kronmem.errors import InvalidRequestError
 
-MAX_STATE = 8 * 1024 * 1024
-"""Bytes of one value of an agent's state, as JSON."""
-
 B = TypeVar("B", bound=BaseModel)
 B_co = TypeVar("B_co", bound=BaseModel, covariant=True)
 
@@ -127,7 +124,7 @@ def _position(engine: Engine, place: Place, after: str | None) -> tuple[int, int
         return None
     if mark := re.fullmatch(r"~(\d{1,15})~(\d{1,15})", after):
         return int(mark[1]), int(mark[2])
-    row = engine.memory(place, bodies.valid_id(after))
+    row = engine.memory(place, after)
     return row.number, row.access_count
 
 
@@ -197,10 +194,7 @@ def _drop_agent(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
 
 
 def _set_state(engine: Engine, asked: Asked[bodies.State]) -> JsonValue:
-    value = json.dumps(asked.said.value, allow_nan=False)
-    if len(value) > MAX_STATE:
-        raise InvalidRequestError(f"A value may have {MAX_STATE} bytes as JSON", status=422)
-    engine.set_state(asked.place, asked.ids["key"], value)
+    engine.set_state(asked.place, asked.ids["key"], json.dumps(asked.said.value))
     return {"key": asked.ids["key"], "stored": True}
 
 

@@ -49,7 +49,7 @@ def search(rows: Reader, space: Space, asked: Search, now: float, vector: Sequen
     if vector is not None:
         scores, gate = _rescore(rows, space, scores, within, vector), ranking.vector_gate(space.count)
     floor = asked.threshold if asked.threshold is not None else 0.0
-    ranked = [number for number in _by_relevance(scores) if min(scores[number], 1.0) >= floor]
+    ranked = [number for number in ranking.by_relevance(scores) if min(scores[number], 1.0) >= floor]
     live = list(islice(_live(rows, space, ranked, asked.limit, now), asked.limit))
     if asked.threshold is None and live and scores[live[0].number] < gate:
         return []
@@ -69,7 +69,7 @@ def _score(rows: Reader, space: Space, question: ranking.Question, within: froze
     found = {term: rows.postings(space, term, within, bound) for term, bound in bounds.items()}
     if any(where.cut for where in found.values()):
         rare = {term: where if not where.cut else replace(where, postings=()) for term, where in found.items()}
-        best = _by_relevance(ranking.score(question, rare, weights))[:COMPLETED]
+        best = ranking.by_relevance(ranking.score(question, rare, weights))[:COMPLETED]
         found = {
             t: _completed(rows, space, t, where, best) if bounds[t] == BOUND else where for t, where in found.items()
         }
@@ -82,11 +82,6 @@ def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequen
         return where
     missing = frozenset(best) - {number for number, _, _ in where.postings}
     return replace(where, postings=[*where.postings, *rows.postings(space, term, missing, BOUND).postings])
-
-
-def _by_relevance(scores: dict[int, float]) -> list[int]:
-    # Rounded, so that equals are equal whatever the order of addition; among equals the newer one first.
-    return sorted(scores, key=lambda number: (-round(scores[number], 9), -number))
 
 
 def _live(rows: Reader, space: Space, ranked: list[int], limit: int, now: float) -> Iterator[Row]:
@@ -112,7 +107,7 @@ def _rescore(
     vector: Sequence[float],
 ) -> dict[int, float]:
     """Mix words and vector for the best candidates; where words found too few, the newest memories fill up."""
-    best = _by_relevance(scores)[:RESCORED]
+    best = ranking.by_relevance(scores)[:RESCORED]
     numbers = list(dict.fromkeys((*best, *_newest(space, within, RESCORED - len(best)))))
     vectors = rows.vectors(space, numbers)
     mixed = {n: ranking.mix(scores.get(n, 0.0), cosine(vector, vectors.get(n))) for n in numbers}

@@ -116,7 +116,7 @@ def _query(request: Request) -> JsonValue:
 
 def _problems(error: ValidationError, place: str) -> list[JsonValue]:
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    return [{"type": e["type"], "loc": [place, *e["loc"]], "msg": e["msg"]} for e in found]
+    return [{"type": e["type"], "loc": [place, *e["loc"][:8]], "msg": e["msg"]} for e in found]
 
 
 def _reply(status: int, value: JsonValue) -> Reply:

@@ -118,6 +118,7 @@ class SqliteStore:
         )
         try:
             connection.create_function("contains", 2, _contains, deterministic=True)
+            connection.execute("PRAGMA cache_size = -8000")  # kB; the default of 2000 is small beside an index
             if not self._ready:
                 _prepare(connection, self._path, timeout)
                 self._ready = True

@@ -74,6 +74,11 @@ class Reading:
         found = self._db.execute(f"{_ROW} key IN (SELECT value FROM json_each(?)) AND {_LIVE}", (keys, now))
         return {row.number: row for row in map(read_row, found)}
 
+    def last_said(self, space: Space) -> tuple[str | None, float] | None:
+        sql = "SELECT session, created FROM memory WHERE key = ?"
+        row = self._db.execute(sql, (key(space.id, space.last),)).fetchone()
+        return row and (row[0] or None, row[1])
+
     def page(self, space: Space, only: Filter, page: Page, now: float) -> list[Row]:
         where, values = _where(space, only, now)
         if (after := page.after) is not None:

@@ -42,9 +42,9 @@ _STOPWORDS = """
     a about above after again against all also am an and any are as at be because been before being below between both
     but by can could did do does doing down during each few for from further had has have having he her here hers
     herself him himself his how i if in into is it its itself just let me more most my myself no nor not of off on once
-    only or other our ours ourselves out over own same she should so some such than that the their theirs them themselves
-    then there these they this those through to too under until up very was we were what when where which while who
-    whom whose why will with would you your yours yourself yourselves
+    only or other our ours ourselves out over own same she should so some such than that the their theirs them
+    themselves then there these they this those through to too under until up very was we were what when where which
+    while who whom whose why will with would you your yours yourself yourselves
     im ive id youre youve hes shes theyre weve dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt
     shouldnt havent hasnt hadnt thats whats heres theres lets s t d ll m re ve
 """

@@ -1,0 +1,193 @@
+"""How fast the engine is: `python -m tests.benchmarks.engine_scale [--sizes 10000,100000,1000000]`.
+
+Memories of a synthetic language lie in partitions of 1000. At each size, recalls are timed against FTS5 with a partition
+filter and against reading the whole partition, in the same run: only the ratios mean something on another machine.
+Last, 100,000 memories in one partition, and what single durable writes cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, islice
+from pathlib import Path
+
+from kronmem.engine import text
+from kronmem.engine.engine import Engine
+from kronmem.engine.remembering import Place
+from kronmem.engine.search import Search
+from kronmem.engine.sqlite import SqliteStore
+from kronmem.engine.store import Draft
+
+PARTITION = 1000
+BATCH = 1000
+WORDS = 12
+
+
+class Language:
+    """Texts whose words are as unevenly common as real ones, and questions that share words with them.
+
+    As in real notes about people, half of all memories and of all questions name the user.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._words = sorted(text._soft_terms())  # pyright: ignore[reportPrivateUsage]  # words that have relatives
+        self._random.shuffle(self._words)
+        self._weights = list(accumulate(1 / (rank + 20) for rank in range(len(self._words))))
+
+    def memory(self) -> str:
+        """One text."""
+        return " ".join(self._some(WORDS))
+
+    def memories(self) -> Iterator[str]:
+        """Texts without end."""
+        while True:
+            yield self.memory()
+
+    def question(self) -> str:
+        """A few words, as common as in the texts."""
+        return " ".join(self._some(5))
+
+    def _some(self, count: int) -> list[str]:
+        subject = ["user"] if self._random.random() < 0.5 else []
+        return subject + self._random.choices(self._words, cum_weights=self._weights, k=count - len(subject))
+
+
+class Rival:
+    """The same memories in plain SQLite: FTS5 with the partition beside it, and a table to read in full."""
+
+    def __init__(self, path: Path) -> None:
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("CREATE VIRTUAL TABLE words USING fts5(content, part UNINDEXED, tokenize='porter unicode61')")
+        self.db.execute("CREATE TABLE memory(part TEXT, content TEXT)")
+        self.db.execute("CREATE INDEX memory_part ON memory(part)")
+
+    def add(self, part: str, texts: Sequence[str]) -> None:
+        """Store a batch."""
+        self.db.execute("BEGIN")
+        self.db.executemany("INSERT INTO words(content, part) VALUES (?, ?)", [(t, part) for t in texts])
+        self.db.executemany("INSERT INTO memory VALUES (?, ?)", [(part, t) for t in texts])
+        self.db.execute("COMMIT")
+
+    def full_text(self, part: str, question: str) -> None:
+        """FTS5, ranked by bm25, limited to one partition."""
+        match = " OR ".join(f'"{word}"' for word in question.split())
+        sql = "SELECT rowid FROM words WHERE words MATCH ? AND part = ? ORDER BY rank LIMIT 10"
+        self.db.execute(sql, (match, part)).fetchall()
+
+    def read_all(self, part: str, question: str) -> None:
+        """Every text of the partition, compared word by word."""
+        wanted = set(question.split())
+        rows = self.db.execute("SELECT content FROM memory WHERE part = ?", (part,)).fetchall()
+        sorted(rows, key=lambda row: -len(wanted & set(row[0].split())))[:10]
+
+
+def timed(ask: Callable[[str, str], object], parts: int, language: Language, times: int) -> tuple[float, float]:
+    """The median and the 95th percentile of questions to random partitions, in milliseconds."""
+    choose = random.Random(1)
+    spent: list[float] = []
+    for _ in range(times):
+        part, question = f"agent-{choose.randrange(parts)}", language.question()
+        began = time.perf_counter()
+        ask(part, question)
+        spent.append(1000 * (time.perf_counter() - began))
+    spent.sort()
+    return spent[len(spent) // 2], spent[int(len(spent) * 0.95)]
+
+
+def asker(engine: Engine) -> Callable[[str, str], object]:
+    """The engine's recall in the shape of the others."""
+    return lambda part, question: engine.recall(Place("", part), Search(question, limit=10))
+
+
+def fill(engine: Engine, rival: Rival, language: Language, first: int, last: int, size: int) -> tuple[float, float]:
+    """Add memories `first` to `last` in partitions of `size`; the seconds that took the engine and the rival."""
+    source, ours, theirs = language.memories(), 0.0, 0.0
+    for start in range(first, last, BATCH):
+        part, texts = f"agent-{start // size}", list(islice(source, BATCH))
+        began = time.perf_counter()
+        engine.remember(Place("", part), [Draft(t) for t in texts])
+        middle = time.perf_counter()
+        rival.add(part, texts)
+        ours, theirs = ours + middle - began, theirs + time.perf_counter() - middle
+    return ours, theirs
+
+
+def compare(engine: Engine, rival: Rival, parts: int, slow_times: int) -> list[tuple[str, float, float]]:
+    """p50 and p95 of each way to ask."""
+    ask = asker(engine)
+    timed(ask, parts, Language(2), 20)  # open the file, load the table of related terms
+    return [
+        ("kronmem", *timed(ask, parts, Language(3), 300)),
+        ("FTS5 filtered", *timed(rival.full_text, parts, Language(3), slow_times)),
+        ("read all", *timed(rival.read_all, parts, Language(3), slow_times)),
+    ]
+
+
+def lines(title: str, rows: list[tuple[str, float, float]]) -> Iterator[str]:
+    """The rows with their ratios to the first."""
+    yield title
+    for name, p50, p95 in rows:
+        ratio = f"{p50 / rows[0][1]:8.1f}x {p95 / rows[0][2]:8.1f}x"
+        yield f"  {name:14s} p50 {p50:9.2f} ms  p95 {p95:9.2f} ms  {ratio}"
+
+
+def single_writes(engine: Engine, times: int) -> float:
+    """Durable memories a second, one by one."""
+    texts = list(islice(Language(4).memories(), times))
+    began = time.perf_counter()
+    for one in texts:
+        engine.remember(Place("", "single"), [Draft(one)])
+    return times / (time.perf_counter() - began)
+
+
+def grow(folder: Path, sizes: Sequence[int]) -> Iterator[str]:
+    """Measure at each size of one growing database."""
+    engine, rival = Engine(SqliteStore(str(folder / "engine.db"))), Rival(folder / "rival.db")
+    language, reached, medians = Language(1), 0, list[float]()
+    for size in sizes:
+        ours, theirs = fill(engine, rival, language, reached, size, PARTITION)
+        added, reached = size - reached, size
+        rows = compare(engine, rival, size // PARTITION, 30 if size >= 500_000 else 100)
+        medians.append(rows[0][1])
+        yield from lines(f"{size:,} memories in partitions of {PARTITION}", rows)
+        yield f"  batched adds/s: kronmem {added / ours:,.0f}, FTS5 and table {added / theirs:,.0f}"
+        yield f"  single durable adds/s: {single_writes(engine, 300):,.0f}"
+        yield f"  kronmem p50 against its own at {sizes[0]:,}: {medians[-1] / medians[0]:.2f}x"
+    engine.close()
+    rival.db.close()
+
+
+def one_partition(folder: Path, size: int) -> Iterator[str]:
+    """Measure one large partition."""
+    engine, rival = Engine(SqliteStore(str(folder / "one.db"))), Rival(folder / "one-rival.db")
+    fill(engine, rival, Language(1), 0, size, size)
+    yield from lines(f"{size:,} memories in one partition", compare(engine, rival, 1, 30))
+    engine.close()
+    rival.db.close()
+
+
+def main() -> int:
+    """Print the report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="10000,100000,1000000", help="how many memories, ascending")
+    parser.add_argument("--one", type=int, default=100_000, help="size of the one large partition; 0 leaves it out")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for line in grow(Path(folder), [int(size) for size in options.sizes.split(",")]):
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+        for line in one_partition(Path(folder), options.one) if options.one else ():
+            sys.stdout.write(line + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

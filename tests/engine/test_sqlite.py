@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kronmem.engine import sqlite_schema
+from kronmem.engine.sqlite import SqliteStore
+from kronmem.errors import DeadlineError, StoreError
+from tests.engine.calling import Caller, calling
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "home" / "memory.db")
+
+
+def test_nothing_is_touched_before_the_first_request(path: str) -> None:
+    SqliteStore(path).close()
+    assert not os.path.exists(os.path.dirname(path))
+
+
+def test_files_are_private(path: str) -> None:
+    with calling(path) as call:
+        call.remember("tea")
+        folder = Path(path).parent
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert {p.name: stat.S_IMODE(p.stat().st_mode) for p in folder.iterdir()} == {
+            "memory.db": 0o600,
+            "memory.db-wal": 0o600,
+            "memory.db-shm": 0o600,
+        }
+
+
+def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir(mode=0o755)
+    with calling(str(folder / "memory.db")) as call:
+        call.remember("tea")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_closing_and_reopening_loses_nothing(path: str) -> None:
+    with calling(path) as call:
+        first = call.remember("tea at five", tags=["x"], metadata={"a": 1}, session_id="s", ttl_days=1)
+        call("PUT", "state/k", {"value": [1]})
+    with calling(path) as call:
+        again = call("GET", f"memories/{first['id']}")[1]
+        assert {k: again[k] for k in again if k != "agent_memory_count"} == {
+            k: first[k] for k in first if k != "agent_memory_count"
+        }
+        assert call("GET", "state/k")[1]["value"] == [1]
+        assert call.recall("tea", tags=["x"]) == ["tea at five"]
+
+
+def test_commits_are_durable(path: str) -> None:
+    store = SqliteStore(path)
+    with store.write(1.0) as rows:
+        assert rows._db.execute("PRAGMA synchronous").fetchone()[0] == 2
+        assert rows._db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    store.close()
+
+
+def test_a_symlink_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"")
+    (tmp_path / "memory.db").symlink_to(tmp_path / "target")
+    with calling(str(tmp_path / "memory.db")) as call, pytest.raises(StoreError, match=r"memory\.db.*symbolic link"):
+        call.remember("tea")
+    assert (tmp_path / "target").read_bytes() == b""
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with calling(str(tmp_path)) as call, pytest.raises(StoreError, match="not a file"):
+        call.remember("tea")
+
+
+@pytest.mark.parametrize("garbage", [b"this is not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 8000])
+def test_a_damaged_file_is_named_and_left_alone(path: str, garbage: bytes) -> None:
+    os.makedirs(os.path.dirname(path))
+    Path(path).write_bytes(garbage)
+    with calling(path) as call:
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"memory\.db"):
+                call.recall("tea")
+    assert Path(path).read_bytes() == garbage
+
+
+def test_a_file_with_damaged_pages_is_a_clear_error(path: str) -> None:
+    with calling(path) as call:
+        call("POST", "memories/batch", {"memories": [{"content": f"tea {n} " * 50} for n in range(200)]})
+    whole = Path(path).read_bytes()
+    Path(path).write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    with calling(path) as call, pytest.raises(StoreError, match=r"memory\.db is damaged"):
+        call.recall("tea")
+
+
+def test_a_newer_database_is_named_and_left_alone(path: str) -> None:
+    with calling(path) as call:
+        call.remember("tea")
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    with calling(path) as call, pytest.raises(StoreError, match=r"memory\.db was written by a newer kronmem"):
+        call.recall("tea")
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
+    db.close()
+
+
+def test_somebody_elses_database_is_refused(path: str) -> None:
+    os.makedirs(os.path.dirname(path))
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE theirs(x)")
+    db.close()
+    with calling(path) as call, pytest.raises(StoreError, match=r"memory\.db is a database of something else"):
+        call.remember("tea")
+
+
+def test_an_older_database_is_migrated(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with calling(path) as call:
+        call.remember("tea")
+    step = ("CREATE TABLE added(x)", "INSERT INTO added SELECT count(*) FROM memory")
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", {1: step})
+    monkeypatch.setattr(sqlite_schema, "VERSION", 2)
+    for _ in range(2):
+        with calling(path) as call:
+            assert call.recall("tea") == ["tea"]
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT * FROM added").fetchall() == [(1,)]
+    assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    db.close()
+
+
+def test_a_failed_migration_changes_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with calling(path) as call:
+        call.remember("tea")
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", {1: ("CREATE TABLE added(x)", "NOT SQL")})
+    monkeypatch.setattr(sqlite_schema, "VERSION", 2)
+    with calling(path) as call:
+        assert call("POST", "recall", {"query": "tea"})[0] == 500
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone() == (1,)
+    assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'added'").fetchone() == (0,)
+    db.close()
+
+
+@pytest.fixture
+def busy(path: str) -> Iterator[Caller]:
+    """A caller with a memory, while somebody else holds the write lock."""
+    with calling(path) as call:
+        call.remember("tea at five")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        yield call
+        other.close()
+
+
+def test_a_write_waits_for_others_no_longer_than_its_time(busy: Caller) -> None:
+    with pytest.raises(DeadlineError, match="busy"):
+        busy("POST", "remember", {"content": "coffee"}, timeout=0.05)
+
+
+def test_a_recall_answers_while_another_writes(busy: Caller) -> None:
+    assert busy.hits("tea")[0]["memory"]["access_count"] == 1
+    assert busy.hits("tea")[0]["memory"]["access_count"] == 1
+
+
+def test_a_read_only_database_still_answers(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with calling(path) as call:
+        call.remember("tea at five")
+    real = sqlite3.connect
+
+    def read_only(file: str, **options: object) -> sqlite3.Connection:
+        return real(f"file:{file}?mode=ro", uri=True, **options)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(sqlite3, "connect", read_only)
+    with calling(path) as call:
+        assert call.recall("tea") == ["tea at five"]
+        with pytest.raises(StoreError, match=r"memory\.db may not be written"):
+            call.remember("coffee")
+
+
+def test_a_closed_store_says_so(path: str) -> None:
+    with calling(path) as call:
+        call.remember("tea")
+    with pytest.raises(StoreError, match="closed"):
+        call.recall("tea")
+
+
+def test_many_threads_share_one_file(path: str) -> None:
+    def work(n: int) -> list[str]:
+        mine = call.as_(agent=f"agent-{n % 4}")
+        mine.remember(f"tea {n}", session_id=f"s{n}")
+        return mine.recall(f"tea {n}", session_id=f"s{n}", threshold=0)
+
+    with calling(path) as call, ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(work, range(100))) == [[f"tea {n}"] for n in range(100)]
+        assert sum(agent["memory_count"] for agent in call("GET", "/api/v1/agents")[1]) == 100
+
+
+def test_many_threads_share_one_memory() -> None:
+    with calling() as call, ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda n: call.remember(f"tea {n}"), range(100)))
+        assert len(call.contents()) == 100
+
+
+def test_the_number_of_connections_is_bounded(path: str) -> None:
+    store = SqliteStore(path)
+    entered, leave = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        with store.read(5.0):
+            entered.release()
+            leave.wait(10)
+
+    threads = [threading.Thread(target=hold) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        entered.acquire()
+    with pytest.raises(DeadlineError, match="no connection"), store.read(0.01):
+        pass
+    leave.set()
+    for thread in threads:
+        thread.join()
+    with store.read(1.0) as rows:
+        assert rows.spaces("") == []
+    store.close()
+
+
+def test_a_fork_leaves_the_parents_connections_alone(path: str) -> None:
+    with calling(path) as call:
+        call.remember("tea by the parent")
+        child = os.fork()
+        if child == 0:
+            try:
+                call.remember("tea by the child")
+                os._exit(0 if len(call.recall("tea")) == 2 else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        call.remember("tea after the child")
+        assert sorted(call.contents()) == ["tea after the child", "tea by the child", "tea by the parent"]
+    assert_sound(path)
+
+
+def test_a_fork_copies_a_database_in_memory() -> None:
+    with calling() as call:
+        call.remember("tea")
+        child = os.fork()
+        if child == 0:
+            try:
+                call.remember("coffee")
+                os._exit(0 if len(call.contents()) == 2 else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert call.contents() == ["tea"]
+
+
+def assert_sound(path: str) -> None:
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 512 kB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    command = [mount or "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
+    if not sys.platform.startswith("linux") or mount is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_a_clear_error_and_the_database_stays_sound(small_disk: Path) -> None:
+    path = str(small_disk / "memory.db")
+    kept: list[str] = []
+    with calling(path) as call:
+        call.remember("the first memory")
+        with pytest.raises(StoreError, match=r"memory\.db"):
+            for n in range(10_000):
+                kept.append(call.remember(f"memory {n} " + "words " * 100)["id"])
+        assert call.recall("the first memory")[0] == "the first memory"
+    assert_sound(path)
+    with calling(path) as call:
+        assert call("GET", "memories")[1]["total"] == len(kept) + 1
