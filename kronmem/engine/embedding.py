@@ -103,7 +103,8 @@ class Embedder:
             self._worker.start()
 
     def _work(self) -> None:
-        """First what earlier runs left, then what comes."""
+        """First whatever is stored without a vector, then what comes."""
+        self._due.clear()  # what waits already is stored already
         after = 0
         while not self._closed and after >= 0:
             after = self._catch_up(after)

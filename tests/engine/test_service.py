@@ -37,7 +37,9 @@ def test_a_bad_id_is_refused_on_every_path_that_takes_one(call: Caller, bad: str
             if f"{{{name}}}" in route.path:
                 path = route.path.replace(f"{{{name}}}", bad)
                 path = path.replace("{agent}", "bot").replace("{memory}", "m").replace("{session}", "s")
-                status, reply = call(route.method, path.replace("{key}", "k"), {"content": "x", "value": 1, "query": "x"})
+                status, reply = call(
+                    route.method, path.replace("{key}", "k"), {"content": "x", "value": 1, "query": "x"}
+                )
                 assert status in (404, 422), (route, reply)
     assert call.contents() == ["something to lose"]
 
@@ -49,7 +51,9 @@ def test_an_empty_id_is_no_path(call: Caller) -> None:
     assert call.contents() == ["something to lose"]
 
 
-@pytest.mark.parametrize("name", ["team 7", "naïve-agent", "用户", "a.b", "user@example.com", "a+b&c=d", "x" * 255, "…"])
+@pytest.mark.parametrize(
+    "name", ["team 7", "naïve-agent", "用户", "a.b", "user@example.com", "a+b&c=d", "x" * 255, "…"]
+)
 def test_any_reasonable_string_names_an_agent(call: Caller, name: str) -> None:
     from urllib.parse import quote
 

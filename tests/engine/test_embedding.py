@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kronmem.engine.embedding import cosine, unit
+from tests.engine.calling import calling
+
+MEANINGS = {"feline": 0, "cat": 0, "kitten": 0, "bank": 1, "money": 1, "loan": 1, "ship": 2, "boat": 2}
+
+
+class Meanings:
+    """A deterministic embedder: three meanings. Tells when it has embedded memories, not questions."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.done = threading.Semaphore(0)
+
+    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+        vectors = [[0.01, 0.01, 0.01] for _ in texts]
+        for vector, text in zip(vectors, texts, strict=True):
+            for word in text.lower().split():
+                if word in MEANINGS:
+                    vector[MEANINGS[word]] += 1.0
+        self.seen += texts
+        self.done.release()
+        return vectors
+
+
+def wait_for(embed: Meanings, texts: int) -> None:
+    while len(embed.seen) < texts:
+        assert embed.done.acquire(timeout=10)
+
+
+def test_a_vector_becomes_a_cosine() -> None:
+    assert unit([3.0, 4.0]) == [0.6, 0.8]
+    assert unit([0.0, 0.0]) == [0.0, 0.0]
+    assert cosine([1.0], None) is None
+    assert cosine([1.0, 0.0], b"\x00" * 4) is None
+
+
+def test_vectors_reorder_what_the_words_found(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    texts = ["my bank is by the river boat", "my bank gave me a loan of money", "a kitten sleeps"]
+    with calling(path) as call:
+        for text in texts:
+            call.remember(text, session_id=str(len(text)))
+        plain = call.recall("money in the bank", threshold=0)
+    embed = Meanings()
+    with calling(path, embed=embed) as call:
+        call.recall("wake")  # starts the thread, which embeds what was written without it
+        wait_for(embed, 4)
+        call.service.close()
+    with calling(path, embed=embed) as call:
+        assert call.recall("feline", threshold=0)[0] == "a kitten sleeps"
+        assert call.recall("money in the bank")[0] == plain[0] == texts[1]
+
+
+def test_new_memories_are_embedded_in_the_background(tmp_path: Path) -> None:
+    embed = Meanings()
+    with calling(str(tmp_path / "memory.db"), embed=embed) as call:
+        call.remember("a kitten sleeps")
+        wait_for(embed, 1)
+        call.service.close()
+    with calling(str(tmp_path / "memory.db"), embed=embed) as call:
+        assert call.recall("feline", threshold=0) == ["a kitten sleeps"]
+        call.remember("a kitten sleeps")
+    assert embed.seen.count("a kitten sleeps") == 1
+
+
+def test_a_recall_never_waits_for_memories_to_be_embedded() -> None:
+    stuck = threading.Event()
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        if texts != ["tea"]:
+            stuck.wait(30)
+        return [[1.0] for _ in texts]
+
+    with calling(embed=embed) as call:
+        call.remember("tea at five")
+        assert call.recall("tea") == ["tea at five"]
+        stuck.set()
+
+
+def test_a_question_that_cannot_be_embedded_is_answered_by_words(caplog: pytest.LogCaptureFixture) -> None:
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        raise RuntimeError("no model")
+
+    with calling(embed=embed) as call, caplog.at_level(logging.WARNING, logger="kronmem.engine"):
+        call.remember("tea at five")
+        assert call.recall("tea") == ["tea at five"]
+    assert "by words alone" in caplog.text
+
+
+def test_a_question_that_hangs_is_answered_by_words() -> None:
+    stuck = threading.Event()
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        stuck.wait(30)
+        return [[1.0] for _ in texts]
+
+    with calling(embed=embed) as call:
+        call.remember("tea at five")
+        for _ in range(10):
+            _, reply = call("POST", "recall", {"query": "tea"}, timeout=0.02)
+            assert reply["total_found"] == 1
+        stuck.set()

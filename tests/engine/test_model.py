@@ -1,0 +1,139 @@
+"""The engine against a plain-Python model: whatever is done, nothing leaks and nothing is lost."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from kronmem.transport.local import sqlite_service
+from tests.engine.calling import Caller, Clock
+
+OWNERS = st.sampled_from(["", "someone"])
+AGENTS = st.sampled_from(["bot", "other"])
+SESSIONS = st.sampled_from([None, "s1", "s2"])
+WORDS = st.sampled_from(["tea", "piano", "glacier", "bicycle", "猫", "🎉"])
+TEXTS = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
+TTLS = st.sampled_from([None, None, 60, 3600])
+
+
+@dataclass(frozen=True)
+class Known:
+    """A memory as the model knows it."""
+
+    id: str
+    owner: str
+    agent: str
+    session: str | None
+    content: str
+    tags: tuple[str, ...]
+    expires: float | None
+    pinned: bool
+
+    def alive(self, now: float) -> bool:
+        return self.expires is None or self.expires > now
+
+
+class Engine(RuleBasedStateMachine):
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.clock = Clock()
+        self.service = sqlite_service(str(self.folder / "memory.db"), now=self.clock)
+        self.known: list[Known] = []
+
+    def teardown(self) -> None:
+        if hasattr(self, "service"):
+            self.service.close()
+            shutil.rmtree(self.folder)
+
+    def caller(self, owner: str, agent: str) -> Caller:
+        return Caller(self.service, self.clock, owner, agent)
+
+    def living(self, owner: str, agent: str) -> list[Known]:
+        return [k for k in self.known if (k.owner, k.agent) == (owner, agent) and k.alive(self.clock.time)]
+
+    @rule(owner=OWNERS, agent=AGENTS, session=SESSIONS, text=TEXTS, ttl=TTLS, pinned=st.booleans(), tag=WORDS)
+    def remember(
+        self, owner: str, agent: str, session: str | None, text: str, ttl: int | None, pinned: bool, tag: str
+    ) -> None:
+        fields = {"session_id": session, "ttl_seconds": ttl, "pinned": pinned, "tags": [tag]}
+        memory = self.caller(owner, agent).remember(text, **fields)
+        expires = None if pinned or ttl is None else self.clock.time + ttl
+        same = [k for k in self.living(owner, agent) if (k.session, k.content) == (session, text)]
+        assert memory["deduplicated"] == bool(same)
+        if not same:
+            self.known.append(Known(memory["id"], owner, agent, session, text, (tag,), expires, pinned))
+            return
+        old = same[0]
+        later = None if old.expires is None or expires is None else max(old.expires, expires)
+        tags = tuple(dict.fromkeys((*old.tags, tag)))
+        self.known[self.known.index(old)] = replace(old, tags=tags, expires=later, pinned=old.pinned or pinned)
+        assert memory["id"] == old.id
+
+    @rule(owner=OWNERS, agent=AGENTS, session=SESSIONS, word=WORDS, tag=st.none() | WORDS)
+    def recall(self, owner: str, agent: str, session: str | None, word: str, tag: str | None) -> None:
+        fields = {"session_id": session, "tags": [tag] if tag else [], "limit": 100, "threshold": 0}
+        found = {h["memory"]["id"] for h in self.caller(owner, agent).hits(word, **fields)}
+        asked = [
+            k
+            for k in self.living(owner, agent)
+            if (session is None or k.session == session) and (tag is None or tag in k.tags)
+        ]
+        assert found <= {k.id for k in asked}, "a leak"
+        assert found >= {k.id for k in asked if word in k.content.split()}, "a loss"
+
+    @rule(owner=OWNERS, agent=AGENTS, pick=st.integers(0, 100))
+    def forget(self, owner: str, agent: str, pick: int) -> None:
+        if not self.known:
+            return
+        one = self.known[pick % len(self.known)]
+        mine = (one.owner, one.agent) == (owner, agent) and one.alive(self.clock.time)
+        status, _ = self.caller(owner, agent)("DELETE", f"memories/{one.id}")
+        assert status == (204 if mine else 404)
+        if mine:
+            self.known.remove(one)
+
+    @rule(owner=OWNERS, agent=AGENTS, session=SESSIONS)
+    def clear(self, owner: str, agent: str, session: str | None) -> None:
+        path = "memories" if session is None else f"sessions/{session}"
+        gone = [k for k in self.living(owner, agent) if session is None or k.session == session]
+        assert self.caller(owner, agent)("DELETE", path) == (200, {"deleted": len(gone)})
+        self.known = [k for k in self.known if k not in gone]
+
+    @rule(seconds=st.sampled_from([1, 59, 61, 4000]))
+    def expire(self, seconds: int) -> None:
+        self.clock.time += seconds
+
+    @rule()
+    def reopen(self) -> None:
+        self.service.close()
+        self.service = sqlite_service(str(self.folder / "memory.db"), now=self.clock)
+
+    @invariant()
+    def every_list_is_right(self) -> None:
+        if not hasattr(self, "service"):
+            return
+        for owner in ("", "someone"):
+            for agent in ("bot", "other"):
+                _, page = self.caller(owner, agent)("GET", "memories", query=[("per_page", "100")])
+                expected = {(k.id, k.content, k.session, k.tags, k.pinned) for k in self.living(owner, agent)}
+                seen = page["memories"]
+                found = {(m["id"], m["content"], m["session_id"], tuple(m["tags"]), m["pinned"]) for m in seen}
+                assert found == expected
+                assert page["total"] == len(expected)
+
+
+TestEngine = Engine.TestCase
+TestEngine.settings = settings(
+    max_examples=35,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
