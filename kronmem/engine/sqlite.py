@@ -1,249 +1,52 @@
 """The default store: one SQLite file (or memory), shared by threads and processes.
 
-Every acknowledged write is on disk (WAL, synchronous FULL). A file that cannot be used is a `StoreError` that names it;
-it is never replaced by a new one.
+Every acknowledged write is on disk (WAL, synchronous FULL). Opening, waiting and failing are `sqlite_file.py`'s.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sqlite3
-import stat
-import threading
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from kronmem.engine import sqlite_schema as schema
+from kronmem.engine.sqlite_file import Schema, SqliteFile
 from kronmem.engine.sqlite_read import Reading
+from kronmem.engine.sqlite_schema import SCHEMA
 from kronmem.engine.sqlite_write import Writing
-from kronmem.errors import DeadlineError, KronmemError, StoreError
-
-MEMORY = ":memory:"
-_POOL = 8
-
-_orphans: list[sqlite3.Connection] = []
-"""Connections of a parent process. Closing them here could end the parent's locks, so they are kept and never used."""
 
 
 class SqliteStore:
-    """Hands out transactions on one database file. Opens it at the first one."""
+    """The `Store` on one database file, or in memory for ":memory:". Opens it at the first transaction."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._size = 1 if path == MEMORY else _POOL
-        self._pid = os.getpid()
-        self._idle: list[sqlite3.Connection] = []
-        self._free = threading.BoundedSemaphore(self._size)
-        self._ready = False
-        self._closed = False
+    def __init__(self, path: str, schema: Schema = SCHEMA) -> None:
+        self._file = SqliteFile(path, schema, _teach)
 
     @contextmanager
     def read(self, timeout: float) -> Generator[Reading]:
         """A consistent view; writers do not disturb it."""
-        with self._transaction("BEGIN", timeout) as connection:
+        with self._file.transaction("BEGIN", timeout) as connection:
             yield Reading(connection)
 
     @contextmanager
     def write(self, timeout: float) -> Generator[Writing]:
         """A durable change: on disk when the block has ended, undone if it raises."""
-        with self._transaction("BEGIN IMMEDIATE", timeout) as connection:
+        with self._file.transaction("BEGIN IMMEDIATE", timeout) as connection:
             yield Writing(connection)
 
     @contextmanager
     def note(self) -> Generator[Writing]:
         """A change worth no waiting and no fsync: `DeadlineError` when another writer is at it."""
-        with self._transaction("BEGIN IMMEDIATE", 0.0, synchronous="NORMAL") as connection:
+        with self._file.transaction("BEGIN IMMEDIATE", 0.0, synchronous="NORMAL") as connection:
             yield Writing(connection)
 
     def close(self) -> None:
         """Close the connections of this process. Later transactions are a `StoreError`."""
-        self._after_fork()
-        self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._file.close()
 
-    @contextmanager
-    def _transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[sqlite3.Connection]:
-        ends = time.monotonic() + timeout
-        with self._borrowed(timeout) as connection, self._translated():
-            # In WAL mode NORMAL keeps the file sound without an fsync; the next FULL commit takes its changes along.
-            connection.execute(f"PRAGMA synchronous = {synchronous}")
-            connection.execute(f"PRAGMA busy_timeout = {max(int(1000 * (ends - time.monotonic())), 0)}")
-            connection.execute(begin)
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:  # not after an error upon which SQLite has rolled back by itself
-                    connection.execute("ROLLBACK")
 
-    @contextmanager
-    def _borrowed(self, timeout: float) -> Generator[sqlite3.Connection]:
-        self._after_fork()
-        free = self._free  # a fork in the meantime puts another one in its place
-        if not free.acquire(timeout=max(timeout, 0.0)):
-            raise DeadlineError(f"no connection to {self._path} became free in {timeout:g} s", sent=False)
-        try:
-            connection = self._take(timeout)
-            try:
-                yield connection
-            finally:
-                self._give_back(connection)
-        finally:
-            free.release()
-
-    def _take(self, timeout: float) -> sqlite3.Connection:
-        if self._closed:
-            raise StoreError(f"{self._path}: the store is closed")
-        with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
-            return self._idle.pop()
-        with self._translated():
-            return self._connect(timeout)
-
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        if self._pid != os.getpid():
-            _orphans.append(connection)
-        elif self._closed:
-            connection.close()
-        else:
-            self._idle.append(connection)
-
-    def _connect(self, timeout: float) -> sqlite3.Connection:
-        if self._path != MEMORY and not self._ready:
-            _make_private(self._path)
-        connection = sqlite3.connect(
-            self._path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=256
-        )
-        try:
-            connection.create_function("contains", 2, _contains, deterministic=True)
-            connection.execute("PRAGMA cache_size = -8000")  # kB; the default of 2000 is small beside an index
-            if not self._ready:
-                _prepare(connection, self._path, timeout)
-                self._ready = True
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _after_fork(self) -> None:
-        if self._pid == os.getpid():
-            return
-        self._pid = os.getpid()
-        self._free = threading.BoundedSemaphore(self._size)
-        if self._path != MEMORY:  # a copy of memory is the child's own
-            _orphans.extend(self._idle)
-            self._idle = []
-
-    @contextmanager
-    def _translated(self) -> Generator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            if (plain := _translate(error, self._path)) is None:
-                raise
-            raise plain from error
-        except OSError as error:
-            raise StoreError(f"{self._path}: {error.strerror or error}") from error
+def _teach(connection: sqlite3.Connection) -> None:
+    connection.create_function("contains", 2, _contains, deterministic=True)
 
 
 def _contains(content: str, wanted: str) -> bool:
     return wanted in content.casefold()
-
-
-def _make_private(path: str) -> None:
-    """See that the file is there, is a plain file and, if it is new, readable by its owner alone."""
-    os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
-    try:
-        # Only a new file is opened: closing a descriptor of an existing one would drop this process's locks on it.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        mode = os.lstat(path).st_mode
-        if not stat.S_ISREG(mode):
-            kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a file"
-            raise StoreError(f"{path} is {kind}: the database must be a plain file") from None
-
-
-def _prepare(connection: sqlite3.Connection, path: str, timeout: float) -> None:
-    """Check whose file it is and bring it up to this version, together with whoever opens it at the same time."""
-    _check(connection, path)
-    _use_wal(connection, time.monotonic() + timeout)
-    if _pragma(connection, "user_version") == schema.VERSION:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for statement in _steps(_pragma(connection, "user_version")):
-            connection.execute(statement)
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _steps(version: int) -> list[str]:
-    marks = [f"PRAGMA application_id = {schema.APPLICATION_ID}", f"PRAGMA user_version = {schema.VERSION}"]
-    if version == 0:
-        return [*schema.CREATE, *marks]
-    return [step for older in range(version, schema.VERSION) for step in schema.MIGRATIONS[older]] + marks
-
-
-def _check(connection: sqlite3.Connection, path: str) -> None:
-    version = _pragma(connection, "user_version")
-    if version > schema.VERSION:
-        raise StoreError(f"{path} was written by a newer kronmem (schema {version}, known {schema.VERSION}): upgrade")
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables and _pragma(connection, "application_id") != schema.APPLICATION_ID:
-        raise StoreError(f"{path} is a database of something else: choose another file")
-
-
-def _use_wal(connection: sqlite3.Connection, ends: float) -> None:
-    # The one change of mode that does not wait for others by itself.
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if _code(error) != "SQLITE_BUSY" or time.monotonic() > ends:
-                raise
-            time.sleep(0.01)
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
-    return value
-
-
-_PLAIN_WORDS = {
-    "SQLITE_CORRUPT": "is damaged",
-    "SQLITE_NOTADB": "is not a database, or is damaged",
-    "SQLITE_FULL": "cannot grow: the disk is full",
-    "SQLITE_READONLY": "may not be written",
-    "SQLITE_CANTOPEN": "cannot be opened",
-    "SQLITE_IOERR": "cannot be read or written (input/output error)",
-    "SQLITE_PERM": "may not be opened",
-}
-# Python 3.10 gives no codes, only SQLite's own fixed messages.
-_BY_MESSAGE = {
-    "database is locked": "SQLITE_BUSY",
-    "database table is locked": "SQLITE_LOCKED",
-    "database disk image is malformed": "SQLITE_CORRUPT",
-    "file is not a database": "SQLITE_NOTADB",
-    "database or disk is full": "SQLITE_FULL",
-    "attempt to write a readonly database": "SQLITE_READONLY",
-    "unable to open database file": "SQLITE_CANTOPEN",
-    "disk I/O error": "SQLITE_IOERR",
-}
-
-
-def _code(error: sqlite3.Error) -> str:
-    name = str(getattr(error, "sqlite_errorname", _BY_MESSAGE.get(str(error), "")))
-    return "_".join(name.split("_")[:2])  # extended codes say more than we need
-
-
-def _translate(error: sqlite3.Error, path: str) -> KronmemError | None:
-    code = _code(error)
-    if code in ("SQLITE_BUSY", "SQLITE_LOCKED"):
-        return DeadlineError(f"{path} is busy: another writer did not finish in time", sent=False)
-    if code in _PLAIN_WORDS:
-        return StoreError(f"{path} {_PLAIN_WORDS[code]}")
-    return None

@@ -1,4 +1,4 @@
-"""The tables of the SQLite store, and the steps that bring an older database up to them.
+"""The tables of the SQLite store.
 
 `space` is the memory space of one agent of one owner ('' when embedded). A memory's key is its space's id and its
 number within the space: one integer that keeps a space's memories together on disk, newest last, and a posting small.
@@ -6,10 +6,9 @@ number within the space: one integer that keeps a space's memories together on d
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x6B726F6E  # "kron": tells our files from anybody else's
-VERSION = 1
+from kronmem.engine.sqlite_file import Schema
 
-CREATE = (
+_CREATE = (
     # AUTOINCREMENT: a late write to a dropped space must not reach whatever came after it.
     """CREATE TABLE space(
         id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, name TEXT NOT NULL, description TEXT,
@@ -36,5 +35,4 @@ CREATE = (
         updated REAL NOT NULL, PRIMARY KEY(space, key))""",
 )
 
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
-"""From each older version, the statements that lead to the next."""
+SCHEMA = Schema(application_id=0x6B726F6E, version=1, create=_CREATE)  # "kron"

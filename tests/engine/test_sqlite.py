@@ -9,12 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kronmem.engine import sqlite_schema
 from kronmem.engine.sqlite import SqliteStore
+from kronmem.engine.sqlite_schema import SCHEMA
 from kronmem.errors import DeadlineError, StoreError
 from tests.engine.calling import Caller, calling
 
@@ -125,28 +126,28 @@ def test_somebody_elses_database_is_refused(path: str) -> None:
         call.remember("tea")
 
 
-def test_an_older_database_is_migrated(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_database_is_migrated_once(path: str) -> None:
     with calling(path) as call:
         call.remember("tea")
     step = ("CREATE TABLE added(x)", "INSERT INTO added SELECT count(*) FROM memory")
-    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", {1: step})
-    monkeypatch.setattr(sqlite_schema, "VERSION", 2)
     for _ in range(2):
-        with calling(path) as call:
-            assert call.recall("tea") == ["tea"]
+        store = SqliteStore(path, replace(SCHEMA, version=2, migrations={1: step}))
+        with store.read(1.0) as rows:
+            assert [space.count for space in rows.spaces("")] == [1]
+        store.close()
     db = sqlite3.connect(path)
     assert db.execute("SELECT * FROM added").fetchall() == [(1,)]
     assert db.execute("PRAGMA user_version").fetchone() == (2,)
     db.close()
 
 
-def test_a_failed_migration_changes_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_migration_changes_nothing(path: str) -> None:
     with calling(path) as call:
         call.remember("tea")
-    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", {1: ("CREATE TABLE added(x)", "NOT SQL")})
-    monkeypatch.setattr(sqlite_schema, "VERSION", 2)
-    with calling(path) as call:
-        assert call("POST", "recall", {"query": "tea"})[0] == 500
+    store = SqliteStore(path, replace(SCHEMA, version=2, migrations={1: ("CREATE TABLE added(x)", "NOT SQL")}))
+    with pytest.raises(sqlite3.OperationalError), store.read(1.0):
+        pass
+    store.close()
     db = sqlite3.connect(path)
     assert db.execute("PRAGMA user_version").fetchone() == (1,)
     assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'added'").fetchone() == (0,)
