@@ -1,0 +1,113 @@
+"""One fenced block of memories in a model's context: taken out, and put before the newest user message.
+
+The user role is the lowest that works everywhere: a second system message makes Anthropic refuse the request, and
+would lend recalled text an authority that it must not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import dropwhile, takewhile
+from typing import cast
+
+from autogen_core.model_context import ChatCompletionContext
+from autogen_core.models import LLMMessage, UserMessage
+
+from kronmem import Hit
+from kronmem.context import fence, is_fenced, render
+
+SOURCE = "memory"
+MAX_QUESTION_CHARS = 2000
+
+
+def is_block(message: LLMMessage, opening: str = "") -> bool:
+    """Was this message put here by a memory, by the one with this opening line if given?"""
+    if not isinstance(message, UserMessage) or message.source != SOURCE or not isinstance(message.content, str):
+        return False
+    return is_fenced(message.content) and message.content.startswith(opening)
+
+
+def opening(source: str) -> str:
+    """The first line of every block of one source: an agent may hold several memories, each owns its block."""
+    return fence("text", source=source).partition("\n")[0] + "\n"
+
+
+def block(hits: Sequence[Hit], source: str, *, named: bool) -> str:
+    """The fenced text; with `named` every memory tells whose it is."""
+    return render([_named(hit) for hit in hits] if named else hits, source=source)
+
+
+def strip(context: ChatCompletionContext, first_line: str) -> None:
+    """Take out what was injected last turn."""
+    messages = _stored(context)
+    if messages is not None:
+        messages[:] = [message for message in messages if not is_block(message, first_line)]
+
+
+async def messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
+    """All messages; a view of them may hold some that nobody said ("Skipped 7 messages.")."""
+    stored = _stored(context)
+    return await context.get_messages() if stored is None else stored
+
+
+def question(messages: Sequence[LLMMessage]) -> str:
+    """What to ask memory: what was said to the model last, the newest first; never a tool's output.
+
+    In a team the newest message may be no more than "Transferred to bob", with the user's question just before it.
+    """
+    backwards = (message for message in reversed(messages) if not is_block(message))
+    newest = dropwhile(lambda message: not isinstance(message, UserMessage), backwards)
+    said = [_text(message) for message in takewhile(lambda message: isinstance(message, UserMessage), newest)]
+    asked = "\n".join(part for part in said if part.strip())[:MAX_QUESTION_CHARS]
+    # What no service stores, no service can be asked for: NUL and lone surrogates.
+    return asked.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8").strip()
+
+
+async def insert(context: ChatCompletionContext, text: str) -> bool:
+    """Put the block before the newest user message; False, and no block, when the model would not get to see it."""
+    messages = _stored(context)
+    message = UserMessage(content=text, source=SOURCE)
+    if messages is None:
+        return await _append(context, message)
+    messages.insert(_newest(messages), message)
+    if any(one == message for one in await context.get_messages()):
+        return True
+    # A buffer of one message, or too few tokens left: an unseen block would only push out what matters more.
+    messages[:] = [one for one in messages if one is not message]
+    return False
+
+
+async def _append(context: ChatCompletionContext, message: UserMessage) -> bool:
+    """For a context that keeps its messages elsewhere: through the public way one can only add at the end.
+
+    An older block stays where it is; the same block is not added twice.
+    """
+    if message not in await context.get_messages():
+        await context.add_message(message)
+    return True
+
+
+def _stored(context: ChatCompletionContext) -> list[LLMMessage] | None:
+    # Every context of autogen-core keeps its messages here, and none has a public way to take one out.
+    found: object = getattr(context, "_messages", None)
+    return cast("list[LLMMessage]", found) if isinstance(found, list) else None
+
+
+def _newest(messages: Sequence[LLMMessage]) -> int:
+    places = (at for at, one in enumerate(messages) if isinstance(one, UserMessage) and not is_block(one))
+    return max(places, default=len(messages))
+
+
+def _text(message: LLMMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(part for part in message.content if isinstance(part, str))
+
+
+def _named(hit: Hit) -> Hit:
+    memory = hit.memory
+    speaker = memory.metadata.get("speaker")
+    name = f"{speaker} of {memory.agent_id}" if isinstance(speaker, str) and speaker.strip() else memory.agent_id
+    return hit.model_copy(
+        update={"memory": memory.model_copy(update={"metadata": {**memory.metadata, "speaker": name}})}
+    )

@@ -1,0 +1,221 @@
+"""KronMemory: AutoGen's Memory on a kronmem client.
+
+What the framework calls by itself (`update_context`) never fails a run; what the user calls tells the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import anyio
+from autogen_core import CancellationToken, Component
+from autogen_core.memory import Memory, MemoryContent, MemoryQueryResult, UpdateContextResult
+from autogen_core.model_context import ChatCompletionContext
+from autogen_core.tools import BaseTool
+from typing_extensions import Self
+
+from kronmem import AsyncClient, ConfigError, DeadlineError, Hit, InvalidInputError, MemoryTools, memory_tools
+from kronmem.agentchat import injection
+from kronmem.agentchat.cancelling import until_cancelled
+from kronmem.agentchat.config import KronMemoryConfig, check_key, dumpable, key_variable
+from kronmem.agentchat.content import as_content, as_metadata, as_text
+from kronmem.agentchat.reading import ReadingMemory, check_limits, others, unopened
+from kronmem.outage import Outage
+from kronmem.settings import resolve
+from kronmem.tools import Spoken
+
+
+class KronMemory(Memory, Component[KronMemoryConfig]):
+    """Durable memory of one `agent_id` for AutoGen agents; the same id means the same memory, in every process.
+
+    It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its own reads,
+    writes and `clear` are within that session. `timeout` is how many seconds a call may take. Nothing is opened
+    before the first call, and `close` releases only what was opened here: a `client` passed in stays open.
+    May be used from one event loop after another.
+    """
+
+    component_config_schema = KronMemoryConfig
+    component_provider_override = "kronmem.agentchat.KronMemory"
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        url: str | None = None,
+        session_id: str | None = None,
+        read_from: Sequence[str] = (),
+        limit: int = 5,
+        threshold: float | None = None,
+        timeout: float = 2.0,
+        client: AsyncClient | None = None,
+    ) -> None:
+        unopened(agent_id, session_id, timeout)
+        check_limits(limit, threshold)
+        _check_client(url, client)
+        self.agent_id = agent_id
+        self.session_id = session_id
+        self.read_from = others(agent_id, session_id, read_from)
+        self._url, self._limit, self._threshold, self._timeout = url, limit, threshold, timeout
+        self._given = client
+        self._opened: AsyncClient | None = None
+        self._bound: ReadingMemory | None = None
+        self._tools: dict[str, MemoryTools[Spoken]] = {}
+        self._outage = Outage(f"memory of {agent_id!r}")
+        self._source = agent_id if session_id is None else f"{agent_id}/{session_id}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.agent_id!r}, session_id={self.session_id!r}, read_from={self.read_from!r})"
+
+    @property
+    def agent_memory(self) -> ReadingMemory:
+        """The same memory with kronmem's own methods: `remember`, `recall`, `forget`, `memories`, `state`, …"""
+        if self._bound is None:
+            self._bound = ReadingMemory(
+                self._client(), self.agent_id, session_id=self.session_id, read_from=self.read_from
+            )
+        return self._bound
+
+    def _client(self) -> AsyncClient:
+        if self._given is not None:
+            return self._given.with_timeout(self._timeout)
+        self._opened = AsyncClient(self._url, timeout=self._timeout)
+        return self._opened
+
+    # ── what the framework calls ─────────────────────────────────────────────────────────────────────────────────
+
+    async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
+        """Put what fits the newest user message right before it, as one fenced message, in place of last turn's.
+
+        Never raises and never takes longer than `timeout`: a memory that is out is logged once (logger "kronmem"),
+        the result is empty, and AutoGen emits no MemoryQueryEvent for the turn. Cancellation propagates.
+        """
+        found: list[MemoryContent] = []
+        try:
+            with anyio.fail_after(self._timeout):
+                found = await self._inject(model_context)
+        except TimeoutError:
+            self._outage.begins(DeadlineError(f"no answer within {self._timeout} s"))
+        except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
+            self._outage.begins(error)
+        return UpdateContextResult(memories=MemoryQueryResult(results=found))
+
+    async def _inject(self, context: ChatCompletionContext) -> list[MemoryContent]:
+        injection.strip(context, injection.opening(self._source))
+        asked = injection.question(await injection.messages(context))
+        if not asked:
+            return []
+        hits = await self._recall(asked)
+        text = injection.block(hits, self._source, named=bool(self.read_from))
+        found = [as_content(hit) for hit in hits]
+        self._outage.ends()
+        return found if text and await injection.insert(context, text) else []
+
+    async def _recall(self, asked: str) -> list[Hit]:
+        return await self.agent_memory.recall(asked, self._limit, threshold=self._threshold)
+
+    # ── what users call ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def query(
+        self,
+        query: str | MemoryContent,
+        cancellation_token: CancellationToken | None = None,
+        *,
+        limit: int | None = None,
+        threshold: float | None = None,
+        memory_type: str | None = None,
+        tags: Iterable[str] = (),
+        **kwargs: Any,
+    ) -> MemoryQueryResult:
+        """Find the memories closest in meaning to the query, best first; their scores are in `metadata["kronmem"]`.
+
+        A memory that cannot be reached raises a `KronmemError`: an empty result means that nothing fits.
+        """
+        if kwargs:
+            raise InvalidInputError(f"query takes limit, threshold, memory_type and tags, not {', '.join(kwargs)}")
+        recalling = self.agent_memory.recall(
+            query if isinstance(query, str) else as_text(query),
+            self._limit if limit is None else limit,
+            memory_type=memory_type,
+            tags=tags,
+            threshold=self._threshold if threshold is None else threshold,
+        )
+        hits = await until_cancelled(recalling, cancellation_token)
+        return MemoryQueryResult(results=[as_content(hit) for hit in hits])
+
+    async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
+        """Store text, markdown or JSON; other types are an `InvalidInputError`, a failed write a `KronmemError`."""
+        writing = self.agent_memory.remember(as_text(content), metadata=as_metadata(content))
+        await until_cancelled(writing, cancellation_token)
+
+    async def clear(self) -> None:
+        """Delete all memories of `agent_id`, within the session if there is one; never those it only reads."""
+        await self.agent_memory.clear()
+
+    async def close(self) -> None:
+        """Release the connections opened here. Nothing is deleted, and a later call opens anew."""
+        client, self._opened, self._bound = self._opened, None, None
+        self._tools.clear()
+        if client is not None:
+            await client.close()
+
+    # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def tools(self, prefix: str = "") -> list[BaseTool[Any, Any]]:
+        """Make remember, recall and forget for a model; `prefix` tells several memories of one agent apart."""
+        from kronmem.agentchat.tools import ForgetTool, RecallTool, RememberTool  # they are made of a memory
+
+        return [RememberTool(self, prefix=prefix), RecallTool(self, prefix=prefix), ForgetTool(self, prefix=prefix)]
+
+    def functions(self, prefix: str = "") -> MemoryTools[Spoken]:
+        """Make the plain functions behind the tools; the same ones every time, so that an outage is logged once."""
+        if prefix not in self._tools:
+            self._tools[prefix] = memory_tools(self.agent_memory, prefix, self._timeout)
+        return self._tools[prefix]
+
+    # ── declarative ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def config(self) -> KronMemoryConfig:
+        """What a dump says, without any secret; `ConfigError` where that cannot be promised."""
+        if self._given is not None:
+            raise ConfigError("a memory made with client= cannot be dumped, for a client may hold a key: use url=")
+        return KronMemoryConfig(
+            agent_id=self.agent_id,
+            url=dumpable(self._url),
+            session_id=self.session_id,
+            read_from=list(self.read_from),
+            limit=self._limit,
+            threshold=self._threshold,
+            timeout=self._timeout,
+            api_key_env=key_variable(self._url),
+        )
+
+    @classmethod
+    def from_config(cls, config: KronMemoryConfig) -> Self:
+        """Make the memory that a dump describes."""
+        check_key(config)
+        return cls(
+            config.agent_id,
+            url=config.url,
+            session_id=config.session_id,
+            read_from=config.read_from,
+            limit=config.limit,
+            threshold=config.threshold,
+            timeout=config.timeout,
+        )
+
+    def _to_config(self) -> KronMemoryConfig:
+        return self.config()
+
+    @classmethod
+    def _from_config(cls, config: KronMemoryConfig) -> Self:
+        return cls.from_config(config)
+
+
+def _check_client(url: str | None, client: AsyncClient | None) -> None:
+    if client is None:
+        resolve(url, None)  # a bad url or a missing key is told here, not by a log line in the middle of a run
+    elif url is not None:
+        raise ConfigError("pass url= or client=, not both")
+    elif not isinstance(client, AsyncClient):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise ConfigError("client must be an AsyncClient")

@@ -1,0 +1,109 @@
+"""remember, recall and forget as AutoGen tools that survive a dump and a load.
+
+The wording, the manners and the deadline are those of `kronmem.tools`; here they only get AutoGen's shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from autogen_core import CancellationToken, Component
+from autogen_core.tools import BaseTool
+from pydantic import BaseModel, Field, SkipValidation
+from typing_extensions import Self
+
+from kronmem import MemoryTools, memory_tools
+from kronmem.agentchat.cancelling import until_cancelled
+from kronmem.agentchat.config import ToolConfig
+from kronmem.agentchat.memory import KronMemory
+from kronmem.agentchat.reading import unopened
+from kronmem.tools import CONTENT, LIMIT, MEMORY_ID, QUERY, TAGS, TTL, TYPE, Spoken
+
+# SkipValidation: the schema tells a model what to send, and kronmem's functions make the best of what it sends.
+
+
+class RememberArgs(BaseModel):
+    """What a model says to have something remembered."""
+
+    content: SkipValidation[str] = Field(description=CONTENT)
+    memory_type: SkipValidation[str] = Field(default="fact", description=TYPE)
+    tags: SkipValidation[list[str] | None] = Field(default=None, description=TAGS)
+    ttl_days: SkipValidation[int | None] = Field(default=None, description=TTL)
+
+
+class RecallArgs(BaseModel):
+    """What a model asks memory."""
+
+    query: SkipValidation[str] = Field(description=QUERY)
+    limit: SkipValidation[int] = Field(default=5, description=LIMIT)
+    tags: SkipValidation[list[str] | None] = Field(default=None, description=TAGS)
+
+
+class ForgetArgs(BaseModel):
+    """Which memory a model wants gone."""
+
+    memory_id: SkipValidation[str] = Field(description=MEMORY_ID)
+
+
+class Answer(BaseModel):
+    """What the model reads."""
+
+    text: str
+
+
+class _MemoryTool(BaseTool[BaseModel, Answer], Component[ToolConfig]):
+    """One of the three functions of a memory in AutoGen's shape."""
+
+    component_config_schema = ToolConfig
+    function: ClassVar[str]
+    arguments: ClassVar[type[BaseModel]]
+
+    def __init__(self, memory: KronMemory, *, prefix: str = "") -> None:
+        described = self._pick(memory_tools(unopened(memory.agent_id), prefix))
+        super().__init__(self.arguments, Answer, described.__name__, described.__doc__ or "")
+        self.memory = memory
+        self._prefix = prefix
+
+    async def run(self, args: BaseModel, cancellation_token: CancellationToken) -> Answer:
+        """Do what the model asked. Never raises but for cancellation: a failing memory is answered in words."""
+        # The attributes as they came: dumping them would complain about types that were never checked.
+        sent = {name: getattr(args, name) for name in self.arguments.model_fields}
+        function = self._pick(self.memory.functions(self._prefix))
+        return Answer(text=await until_cancelled(function(**sent), cancellation_token))
+
+    def return_value_as_string(self, value: object) -> str:
+        """The words alone, not as JSON."""
+        return value.text if isinstance(value, Answer) else str(value)
+
+    @classmethod
+    def _pick(cls, tools: MemoryTools[Spoken]) -> Callable[..., Spoken]:
+        return {"remember": tools.remember, "recall": tools.recall, "forget": tools.forget}[cls.function]
+
+    def _to_config(self) -> ToolConfig:
+        return ToolConfig(**self.memory.config().model_dump(), prefix=self._prefix)
+
+    @classmethod
+    def _from_config(cls, config: ToolConfig) -> Self:
+        return cls(KronMemory.from_config(config), prefix=config.prefix)
+
+
+class RememberTool(_MemoryTool):
+    """Lets a model store a memory."""
+
+    component_provider_override = "kronmem.agentchat.RememberTool"
+    function, arguments = "remember", RememberArgs
+
+
+class RecallTool(_MemoryTool):
+    """Lets a model search the memory, and the memories it reads from."""
+
+    component_provider_override = "kronmem.agentchat.RecallTool"
+    function, arguments = "recall", RecallArgs
+
+
+class ForgetTool(_MemoryTool):
+    """Lets a model delete a memory of its own, by id."""
+
+    component_provider_override = "kronmem.agentchat.ForgetTool"
+    function, arguments = "forget", ForgetArgs
