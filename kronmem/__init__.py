@@ -26,6 +26,7 @@ from kronmem.errors import (
 from kronmem.extract import extract_facts
 from kronmem.models import AgentInfo, DeadLetter, Health, Hit, Memory, Session
 from kronmem.outbox import AsyncOutbox, Outbox
+from kronmem.redact import redact_secrets
 from kronmem.scope import AgentMemory, AsyncAgentMemory
 from kronmem.settings import InsecureUrlWarning
 from kronmem.state import AsyncState, State
@@ -69,4 +70,5 @@ __all__ = [
     "UnavailableError",
     "extract_facts",
     "memory_tools",
+    "redact_secrets",
 ]

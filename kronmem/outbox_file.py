@@ -181,7 +181,7 @@ class OutboxFile:
         return [Waiting(row[0], _draft(row[1], row[2], row[3]), row[4], row[5], row[6], bool(row[7])) for row in rows]
 
     def done(self, lane: Lane, row: Waiting, memory_id: str) -> bool:
-        """The service has it: drop the row, keep the mapping. False: it was cancelled meanwhile and is to be forgotten."""
+        """The service has it: drop the row, keep the mapping. False: taken back meanwhile, forget it there."""
         with self._write() as db:
             found = db.execute("SELECT cancelled FROM waiting WHERE seq = ?", (row.seq,)).fetchone()
             if found is not None and found[0]:

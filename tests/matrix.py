@@ -15,7 +15,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TESTING = ["pytest>=8.2", "pytest-timeout>=2.3", "hypothesis>=6.100", "respx>=0.21", "trio>=0.26", "typing-extensions"]
-LOWEST = ["httpx==0.27.0", "pydantic==2.8.0", "snowballstemmer==2.2.0", "starlette==0.40.0", "uvicorn==0.30.0", "anyio==4.4.0"]
+LOWEST = [
+    "httpx==0.27.0",
+    "pydantic==2.8.0",
+    "snowballstemmer==2.2.0",
+    "starlette==0.40.0",
+    "uvicorn==0.30.0",
+    "anyio==4.4.0",
+]
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,10 @@ def run(row: Row) -> str:
         if installed.returncode:
             return f"install failed: {installed.stderr.strip().splitlines()[-1][:200]}"
         ran = subprocess.run(
-            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *row.tests], cwd=ROOT, capture_output=True, text=True
+            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *row.tests],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
         )
         lines = [line for line in ran.stdout.strip().splitlines() if line]
         if ran.returncode:
