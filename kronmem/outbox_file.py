@@ -24,6 +24,7 @@ from pydantic import JsonValue
 from kronmem.core.calls import Draft
 from kronmem.engine.sqlite_file import Schema, SqliteFile
 from kronmem.errors import OutboxFullError
+from kronmem.holder import is_gone, me
 from kronmem.models import DeadLetter
 
 MOST_ROWS = 100_000
@@ -47,7 +48,8 @@ SCHEMA = Schema(
             agent TEXT NOT NULL, session TEXT, body TEXT NOT NULL, bytes INTEGER NOT NULL, created REAL NOT NULL,
             dead INTEGER NOT NULL DEFAULT 0, refused INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
             cancelled INTEGER NOT NULL DEFAULT 0, error TEXT, noted REAL NOT NULL DEFAULT 0,
-            backoff REAL NOT NULL DEFAULT 0, asked REAL NOT NULL DEFAULT 0, lease REAL NOT NULL DEFAULT 0)""",
+            backoff REAL NOT NULL DEFAULT 0, asked REAL NOT NULL DEFAULT 0, lease REAL NOT NULL DEFAULT 0,
+            holder TEXT NOT NULL DEFAULT '')""",
         "CREATE INDEX waiting_lane ON waiting(service, mark, dead, agent, seq)",
         """CREATE TABLE delivered(
             id TEXT PRIMARY KEY, service TEXT NOT NULL, agent TEXT NOT NULL, memory TEXT NOT NULL, at REAL NOT NULL
@@ -161,13 +163,14 @@ class OutboxFile:
         return []
 
     def _due(self, db: Connection, seq: int, now: float, hurry: bool) -> bool:
-        noted, backoff, asked, lease = db.execute(
-            "SELECT noted, backoff, asked, lease FROM waiting WHERE seq = ?", (seq,)
+        noted, backoff, asked, lease, holder = db.execute(
+            "SELECT noted, backoff, asked, lease, holder FROM waiting WHERE seq = ?", (seq,)
         ).fetchone()
         # A clock that went backwards would make every wait longer than it was meant: such a note no longer counts.
         if noted > now:
             return True
-        return lease <= now and asked <= now and (hurry or backoff <= now)
+        free = lease <= now or is_gone(holder)
+        return free and asked <= now and (hurry or backoff <= now)
 
     def _take(self, db: Connection, lane: Lane, agent: str, now: float) -> list[Waiting]:
         rows = db.execute(
@@ -176,7 +179,8 @@ class OutboxFile:
             (lane.service, lane.mark, agent, CLAIMED),
         ).fetchall()
         db.executemany(
-            "UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", [(now + LEASE, now, row[0]) for row in rows]
+            "UPDATE waiting SET lease = ?, noted = ?, holder = ? WHERE seq = ?",
+            [(now + LEASE, now, me(), row[0]) for row in rows],
         )
         return [Waiting(row[0], _draft(row[1], row[2], row[3]), row[4], row[5], row[6], bool(row[7])) for row in rows]
 

@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "models", "settings", "context", "extract", "extract_rules", "redact"},
     {"core"},
     {"transport", "engine"},
-    {"outbox", "outbox_file", "delivery", "state"},
+    {"outbox", "outbox_file", "delivery", "holder", "state"},
     {"setup", "client", "async_client", "scope"},
     {"outage", "tools"},
     {"autogen", "agentchat", "server", "cli"},

@@ -24,6 +24,7 @@ from kronmem import (
     delivery,
 )
 from kronmem.core.calls import Draft
+from kronmem.holder import is_gone, me
 from kronmem.outbox_file import KEPT, LEASE, OutboxFile
 from tests.servers import KronvexServer, RawServer
 from tests.servers.kronmem import free_port
@@ -84,7 +85,25 @@ def test_rows_of_one_agent_leave_in_order_and_a_lease_holds_the_others_back(file
     assert file.claim(lane) == []
 
 
-def test_a_row_of_a_dead_process_is_free_after_its_lease(file: OutboxFile, clock: Clock) -> None:
+def test_a_row_of_a_process_that_ended_is_free_at_once(file: OutboxFile) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1)])
+    child = os.fork()
+    if child == 0:
+        os._exit(len(file.claim(lane)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert len(file.claim(lane)) == 1
+
+
+def test_who_holds_a_lease_is_known() -> None:
+    assert not is_gone(me())
+    node, pid, started = me().rsplit("|", 2)
+    assert is_gone(f"{node}|{pid}|{started}0")  # the number is ours, the process was another
+    assert not is_gone(f"elsewhere|{pid}|1")
+    assert not is_gone("")
+
+
+def test_a_row_of_a_silent_process_elsewhere_is_free_after_its_lease(file: OutboxFile, clock: Clock) -> None:
     lane = file.lane("http://s", "k")
     file.put(lane, [draft(1)])
     assert len(file.claim(lane)) == 1

@@ -1,0 +1,6 @@
+"""`python -m kronmem` is the `kronmem` command."""
+
+from kronmem.cli import main
+
+if __name__ == "__main__":
+    main()

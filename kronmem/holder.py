@@ -1,0 +1,34 @@
+"""Who holds a lease, and whether that process still lives. Reads /proc where there is one."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+
+def me() -> str:
+    """This process, told from any other that had or will have its number."""
+    return f"{platform.node()}|{os.getpid()}|{_started(os.getpid())}"
+
+
+def is_gone(holder: str) -> bool:
+    """Has this process certainly ended? Of a process on another machine nobody here can tell."""
+    node, pid, started = [*holder.rsplit("|", 2), "", ""][:3]
+    if node != platform.node() or os.name != "posix" or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return started != _started(int(pid))
+
+
+def _started(pid: int) -> str:
+    """When the process began, in the kernel's own count; a number is used again, the pair never."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
