@@ -1,0 +1,120 @@
+"""MemoryAgent, a ConversableAgent that remembers, and prime, which tells any agent once what is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kronmem import AgentMemory, Client, ConfigError
+from kronmem.autogen.attach import attach_memory
+from kronmem.autogen.capture import Extract
+from kronmem.autogen.classic import Agent, ConversableAgent
+from kronmem.autogen.messages import Message
+from kronmem.autogen.recall import guarded
+from kronmem.context import fence, is_fenced, without_fences
+from kronmem.outage import Outage
+
+TIMEOUT = 2.0
+
+
+def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: int = 8) -> str:
+    """Put what is known about `query` into the agent's system message, in place of an earlier block of ours.
+
+    The answer is the block: "" when nothing fits or memory does not answer within two seconds, and then the message
+    stays as it is.
+    """
+    inner = memory.with_timeout(TIMEOUT)
+
+    def ask() -> str:
+        known = inner.inject_context(query, limit)
+        return known if is_fenced(known) else fence(known, source=memory.agent_id)
+
+    block = guarded(ask, TIMEOUT, Outage(f"memory of {memory.agent_id!r}"))
+    if block:
+        agent.update_system_message(f"{without_fences(agent.system_message)}\n\n{block}".strip())
+    return block
+
+
+class MemoryAgent(ConversableAgent):
+    """A ConversableAgent that recalls before it replies, and keeps what it is told and what it says.
+
+    Without `memory` it uses the default store of this machine or environment, `Client().agent(agent_id)`, and `close`
+    closes it. `memory_query` also puts what is known about it into the system message, when that is first needed.
+    """
+
+    _query: str | None = None
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        memory: AgentMemory | None = None,
+        agent_id: str | None = None,
+        memory_query: str | None = None,
+        recall: bool = True,
+        capture: bool | Extract = True,
+        **conversable_agent_arguments: Any,
+    ) -> None:
+        super().__init__(name, **conversable_agent_arguments)  # pyright: ignore[reportUnknownMemberType] -- AutoGen leaves parts bare
+        self._client: Client | None = None
+        self.memory = self._found(memory, agent_id)
+        self.attachment = attach_memory(self.memory, self, recall=recall, capture=capture)
+        self._query = memory_query
+
+    def _found(self, memory: AgentMemory | None, agent_id: str | None) -> AgentMemory:
+        if memory is not None and agent_id not in (None, memory.agent_id):
+            raise ConfigError(f"memory is of {memory.agent_id!r} and agent_id says {agent_id!r}: pass one of them")
+        if memory is not None:
+            return memory
+        if agent_id is None:
+            raise ConfigError("MemoryAgent needs memory= or agent_id=: whose memory is it?")
+        self._client = Client()
+        return self._client.agent(agent_id)
+
+    @property
+    def system_message(self) -> str:
+        """The system message, with what is known about `memory_query`."""
+        self._prime()
+        return super().system_message
+
+    def generate_reply(self, *args: Any, **options: Any) -> str | Message | None:
+        """Reply, knowing what `memory_query` found."""
+        self._prime()
+        return super().generate_reply(*args, **options)
+
+    async def a_generate_reply(self, *args: Any, **options: Any) -> str | Message | None:
+        """Reply, knowing what `memory_query` found."""
+        self._prime()
+        return await super().a_generate_reply(*args, **options)
+
+    def _prime(self) -> None:
+        query, self._query = self._query, None
+        if query is not None:
+            prime(self, self.memory, query)
+
+    def receive(
+        self,
+        message: Message | str,
+        sender: Agent,
+        request_reply: bool | None = None,
+        silent: bool | None = False,
+    ) -> None:
+        """Receive a message, and keep it."""
+        self.attachment.heard(self, message, sender)
+        super().receive(message, sender, request_reply, silent)
+
+    async def a_receive(
+        self,
+        message: Message | str,
+        sender: Agent,
+        request_reply: bool | None = None,
+        silent: bool | None = False,
+    ) -> None:
+        """Receive a message, and keep it."""
+        self.attachment.heard(self, message, sender)
+        await super().a_receive(message, sender, request_reply, silent)
+
+    def close(self) -> None:
+        """Store what still waits, stop remembering, and close the client if it is this agent's own."""
+        self.attachment.detach()
+        if self._client is not None:
+            self._client.close()

@@ -1,0 +1,71 @@
+"""Work that a chat does not wait for: done in order, behind it, and finished before the process ends."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+MOST = 1000
+AT_EXIT = 5.0
+
+_busy: set[Backlog] = set()
+
+
+class Backlog:
+    """A bounded queue and a thread that lives only while there is something in it."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, job: Callable[[], None]) -> bool:
+        """Do this after what was added before; False when too much waits already. The job must not raise."""
+        with self._changed:
+            if len(self._jobs) >= self._most:
+                return False
+            self._jobs.append(job)
+            # A thread that is not alive although it never said goodbye was lost in a fork.
+            if self._thread is None or not self._thread.is_alive():
+                self._start()
+        return True
+
+    def flush(self, timeout: float) -> int:
+        """Wait until everything is done, at most `timeout` seconds; the answer is how much is left."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._jobs, timeout)
+            return len(self._jobs)
+
+    def _start(self) -> None:
+        _busy.add(self)
+        self._thread = threading.Thread(target=self._work, name="kronmem-backlog", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while job := self._next():
+            try:
+                job()
+            finally:
+                with self._changed:
+                    self._jobs.popleft()
+                    self._changed.notify_all()
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._changed:
+            if self._jobs:
+                return self._jobs[0]
+            self._thread = None
+            _busy.discard(self)
+            return None
+
+
+@atexit.register
+def _finish() -> None:
+    """Give what still waits a last chance; a memory that hangs does not keep the process alive."""
+    end = time.monotonic() + AT_EXIT
+    for backlog in list(_busy):
+        backlog.flush(max(0.0, end - time.monotonic()))

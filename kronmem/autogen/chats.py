@@ -1,0 +1,120 @@
+"""Chats that outlive their process: saved as JSON under a key of an agent's state, and put back into fresh agents.
+
+Saving works at any time, also in `finally` after a chat has died; the context managers do just that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import cast
+
+from pydantic import JsonValue
+
+from kronmem import ConfigError, State
+from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
+from kronmem.autogen.messages import Message
+
+Last = tuple[Agent, Message]
+
+
+def save_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> None:
+    """Save what two agents have said to each other, tool messages included."""
+    sides = {first.name: first.chat_messages.get(second, []), second.name: second.chat_messages.get(first, [])}
+    state.set(key, {"kind": "chat", "sides": _json(sides)})
+
+
+def resume_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> bool:
+    """Give two agents back what they have said to each other; False when nothing was saved.
+
+    Go on with `initiate_chat(…, clear_history=False)`: AutoGen forgets everything otherwise. A tool call that never
+    got its result is left out, since no model accepts it.
+    """
+    saved = _saved(state, key, "chat", "sides")
+    if saved is None:
+        return False
+    sides = cast("dict[str, list[Message]]", saved)
+    if set(sides) != {first.name, second.name}:
+        raise ConfigError(f"the chat under {key!r} is between {' and '.join(map(repr, sides))}")
+    for agent, peer in ((first, second), (second, first)):
+        agent.chat_messages[peer] = _answered(sides[agent.name])
+    return True
+
+
+def save_group_chat(state: State, key: str, manager: GroupChatManager) -> None:
+    """Save what was said in a group chat, tool messages included."""
+    state.set(key, {"kind": "group chat", "messages": _json(manager.groupchat.messages)})
+
+
+def resume_group_chat(state: State, key: str, manager: GroupChatManager) -> Last | None:
+    """Give a group back what was said; None when nothing was saved, else who spoke last, and what.
+
+    Go on with `agent.initiate_chat(manager, message=message, clear_history=False)`: the last message is sent again,
+    so one that ended the chat ends it again. Memory attached to the agents does not keep the replay a second time.
+    """
+    saved = _saved(state, key, "group chat", "messages")
+    if not saved:
+        return None
+    messages = cast("list[Message]", saved)
+    last = cast("Last", manager.resume(messages, silent=True))
+    for agent in manager.groupchat.agents:
+        _complete(agent, manager, messages[:-1])
+    return last
+
+
+@contextmanager
+def persisted_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> Generator[bool]:
+    """Resume on the way in, save on the way out, also after an exception; the value says whether there was a chat."""
+    resumed = resume_chat(state, key, first, second)
+    try:
+        yield resumed
+    finally:
+        save_chat(state, key, first, second)
+
+
+@contextmanager
+def persisted_group_chat(state: State, key: str, manager: GroupChatManager) -> Generator[Last | None]:
+    """Resume on the way in, save on the way out, also after an exception; the value is that of `resume_group_chat`."""
+    last = resume_group_chat(state, key, manager)
+    before = list(manager.groupchat.messages)
+    try:
+        yield last
+    finally:
+        # Until its last message is sent again, a resumed chat is one message short of what was saved.
+        if last is None or manager.groupchat.messages != before:
+            save_group_chat(state, key, manager)
+
+
+def _saved(state: State, key: str, kind: str, part: str) -> JsonValue:
+    saved = state.get(key)
+    if saved is None:
+        return None
+    if not isinstance(saved, dict) or saved.get("kind") != kind:
+        raise ConfigError(f"what is saved under {key!r} is not a {kind}")
+    return saved[part]
+
+
+def _json(messages: object) -> JsonValue:
+    """As JSON: what AutoGen lets into a message beyond that, such as functions, is kept as its description."""
+    plain: JsonValue = json.loads(json.dumps(messages, default=str))
+    return plain
+
+
+def _answered(messages: list[Message]) -> list[Message]:
+    while messages and messages[-1].get("tool_calls"):
+        messages = messages[:-1]
+    return messages
+
+
+def _complete(agent: Agent, manager: GroupChatManager, messages: list[Message]) -> None:
+    """Put back what this agent said itself: pyautogen 0.2.35 leaves that out, and tool results lose their calls."""
+    if isinstance(agent, ConversableAgent) and len(agent.chat_messages.get(manager, [])) < len(messages):
+        agent.chat_messages[manager] = [_as_seen_by(agent, message) for message in messages]
+
+
+def _as_seen_by(agent: Agent, message: Message) -> Message:
+    if message.get("role") in ("tool", "function"):
+        return dict(message)
+    own = message.get("name") == agent.name or message.get("tool_calls") or message.get("function_call")
+    return {**message, "role": "assistant" if own else "user"}
