@@ -1,4 +1,4 @@
-"""`python -m kronmem` is the `kronmem` command."""
+"""`python -m kronmem`: the kronmem command."""
 
 from kronmem.cli import main
 

@@ -1,88 +1,117 @@
-"""The web app: the service's own table of routes behind HTTP and an API key. It adds no endpoint and no policy."""
+"""The web app: every contract's table of routes behind HTTP and its keys. It decides nothing about memories."""
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import anyio
 from anyio import to_thread
+from pydantic import JsonValue
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as WebRequest
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from kronmem.core.wire import Request
 from kronmem.engine.service import ROUTES, Service
 from kronmem.errors import KronmemError
+from kronmem.server import keys as credentials
+from kronmem.server.contract import Contract
+from kronmem.server.guard import Guard, Hosts
+from kronmem.server.keys import Keys
+from kronmem.server.reading import MAX_BODY, read
 
-MAX_BODY = 16 * 1024 * 1024
-TIMEOUT = 10.0
-"""Seconds a request may wait for the store."""
 _AT_ONCE = 16
 _log = logging.getLogger("kronmem.server")
 
 Endpoint = Callable[[WebRequest], Awaitable[Response]]
 
 
-def create_app(service: Service, keys: Mapping[str, str] | None = None) -> Starlette:
+def _detail(_status: int, words: str) -> JsonValue:
+    return {"detail": words}
+
+
+KRONVEX = Contract(
+    "Kronvex", ROUTES, lambda service, request, owner: service.handle(request, owner), credentials.api_key, _detail
+)
+CONTRACTS: tuple[Contract, ...] = (KRONVEX,)
+
+
+def create_app(service: Service, keys: Mapping[str, str] | None = None, hosts: Hosts | None = None) -> ASGIApp:
     """The service as an ASGI app. `keys` maps each API key to its owner; without keys everybody is the owner ''."""
-    endpoint = _endpoint(service, None if keys is None else {key.encode(): owner for key, owner in keys.items()})
-    routes = [Route(route.path, endpoint, methods=[route.method]) for route in ROUTES]
+    desk = _Desk(service, Keys(keys))
+    routes = [route for contract in CONTRACTS for route in _routes(contract, desk.endpoint(contract))]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refusal})
     app.router.redirect_slashes = False  # a redirect would repeat a DELETE at an address nobody asked for
-    return app
+    return Guard(app, hosts or Hosts())
 
 
-def _endpoint(service: Service, keys: Mapping[bytes, str] | None) -> Endpoint:
-    limiter: list[anyio.CapacityLimiter] = []  # made inside the event loop it belongs to
-
-    async def answer(web: WebRequest) -> Response:
-        owner = "" if web.url.path == "/health" else _owner(web, keys)
-        request = await _read(web)
-        limiter.extend([anyio.CapacityLimiter(_AT_ONCE)] if not limiter else [])
-        try:
-            reply = await to_thread.run_sync(service.handle, request, owner, limiter=limiter[0])
-        except KronmemError as error:
-            _log.error("%s %s: %s", web.method, type(error).__name__, error)
-            return _problem(503, "The memory store cannot be used at the moment")
-        return Response(reply.body, reply.status, headers=dict(reply.headers))
-
-    return answer
+def _routes(contract: Contract, endpoint: Endpoint) -> Iterator[Route]:
+    """One route a path, in the order of the table: fixed words stand before ids there."""
+    for path, rows in groupby(_ordered(contract), key=lambda row: row[0]):
+        yield Route(path, endpoint, methods=[method for _, method in rows])
 
 
-def _owner(web: WebRequest, keys: Mapping[bytes, str] | None) -> str:
-    if keys is None:
-        return ""
-    given = web.headers.get("x-api-key")
-    if given is None:
-        raise HTTPException(401, "Missing API key. Add header: X-API-Key: kv-...")
-    # Every key is compared, and each in constant time: the answer's timing tells nothing about them.
-    owners = [owner for key, owner in keys.items() if hmac.compare_digest(key, given.encode())]
-    if not owners:
-        raise HTTPException(401, "Invalid or revoked API key.")
-    return owners[0]
+def _ordered(contract: Contract) -> list[tuple[str, str]]:
+    paths = list(dict.fromkeys(row.path for row in contract.rows))
+    return sorted(((row.path, row.method) for row in contract.rows), key=lambda row: paths.index(row[0]))
 
 
-async def _read(web: WebRequest) -> Request:
-    body = bytearray()
-    async for chunk in web.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, "The body is too large")
-    raw: bytes = web.scope["raw_path"]  # as sent: what is quoted in an id stays quoted until the service reads it
-    headers = tuple((name, value) for name, value in web.headers.items())
-    query = tuple(web.query_params.multi_items())
-    return Request(web.method, raw.decode("ascii"), query, bytes(body), headers, TIMEOUT)
+class _Desk:
+    """Answers requests in worker threads, a few at a time."""
+
+    def __init__(self, service: Service, keys: Keys) -> None:
+        self._service, self._keys = service, keys
+        self._limiter: anyio.CapacityLimiter | None = None  # made inside the event loop it belongs to
+
+    def endpoint(self, contract: Contract) -> Endpoint:
+        """The one way in for all rows of a contract."""
+
+        async def answer(web: WebRequest) -> Response:
+            owner = "" if web.url.path == "/health" else self._owner(contract, web)
+            if isinstance(owner, Response):
+                return owner
+            request = await read(web)
+            self._limiter = self._limiter or anyio.CapacityLimiter(_AT_ONCE)
+            try:
+                reply = await to_thread.run_sync(contract.answer, self._service, request, owner, limiter=self._limiter)
+            except KronmemError as error:
+                _log.error("%s %s: %s", web.method, type(error).__name__, error)
+                return _problem(contract, 503, "The memory store cannot be used at the moment")
+            return Response(reply.body, reply.status, headers=dict(reply.headers))
+
+        return answer
+
+    def _owner(self, contract: Contract, web: WebRequest) -> str | Response:
+        if not self._keys.needed:
+            return ""
+        given = contract.key(web.headers)
+        if given is None:
+            return _problem(contract, 401, "Missing API key. Add header: X-API-Key: kv-...")
+        owner = self._keys.owner(given)
+        return _problem(contract, 401, "Invalid or revoked API key.") if owner is None else owner
 
 
-async def _refusal(_web: WebRequest, error: Exception) -> Response:
+def _problem(contract: Contract, status: int, words: str) -> Response:
+    # Whatever of the body was not read would be taken for the next request.
+    return Response(json.dumps(contract.refusal(status, words)), status, {"connection": "close"}, "application/json")
+
+
+async def _refusal(web: WebRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # registered for nothing else
-    return _problem(error.status_code, error.detail)
+    contract = _spoken(CONTRACTS, web.url.path)
+    body = json.dumps(contract.refusal(error.status_code, error.detail))
+    return Response(body, error.status_code, dict(error.headers or {}), "application/json")
 
 
-def _problem(status: int, detail: str) -> Response:
-    return Response(json.dumps({"detail": detail}), status, media_type="application/json")
+def _spoken(contracts: Sequence[Contract], path: str) -> Contract:
+    """The contract that a path belongs to by its first words; Kronvex for all others."""
+    first = path.split("/")[1:2]
+    return next((one for one in contracts if one.rows[0].path.split("/")[1:2] == first), KRONVEX)
+
+
+__all__ = ["CONTRACTS", "MAX_BODY", "create_app"]

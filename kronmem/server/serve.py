@@ -2,19 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 
+from kronmem.errors import ConfigError
+from kronmem.settings import is_loopback
 from kronmem.transport.local import sqlite_service
 
+GRACE = 30
+"""Seconds that accepted requests have to finish after SIGTERM."""
 
-def run(host: str, port: int, path: str, keys: Mapping[str, str] | None = None) -> None:
-    """Serve the database at `path` on a socket; returns after SIGINT or SIGTERM, with accepted writes finished."""
+
+def run(
+    host: str,
+    port: int,
+    path: str,
+    keys: Mapping[str, str] | None = None,
+    *,
+    allow_hosts: Iterable[str] = (),
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the database at `path`; returns after SIGINT or SIGTERM, with accepted writes finished.
+
+    `keys` maps each key to its owner; without any, only loopback is served. `ready` is told the url.
+    """
     import uvicorn
 
     from kronmem.server.app import create_app
+    from kronmem.server.connections import MOST, BoundedProtocol
+    from kronmem.server.guard import Hosts
 
+    if not keys and not is_loopback(host):
+        raise ConfigError(f"refusing to serve {host or 'all interfaces'} without a key: others could read everything")
     service = sqlite_service(path)
     try:
-        uvicorn.run(create_app(service, keys), host=host, port=port, log_level="warning", access_log=False)
+        with _listening(host, port) as door, _stopped_quietly():
+            if ready:
+                ready(_url(host, door))
+            app = create_app(service, keys, Hosts(host, allow_hosts))
+            config = uvicorn.Config(
+                app,
+                http=BoundedProtocol,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=2 * MOST,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=GRACE,
+            )
+            uvicorn.Server(config).run(sockets=[door])
     finally:
         service.close()
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket, None, None]:
+    with _socket(host, port) as door:
+        try:
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            door.bind((host, port))
+            door.listen(1024)
+        except OSError as error:
+            raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+        yield door
+
+
+def _socket(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise ConfigError(f"{host} is no address of this machine") from error
+    # TCP by name: asyncio switches Nagle's delay off only for sockets that say so.
+    return socket.socket(found[0][0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
+
+
+def _url(host: str, door: socket.socket) -> str:
+    port = door.getsockname()[1]
+    name = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+@contextmanager
+def _stopped_quietly() -> Generator[None, None, None]:
+    """uvicorn raises the signal again after it has stopped: without this, nobody would close the database then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    return None

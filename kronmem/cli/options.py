@@ -1,0 +1,20 @@
+"""The options that commands share, each described once."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+Agent: TypeAlias = Annotated[str, typer.Option("--agent", "-a", help="Whose memory: the agent_id.", show_default=False)]
+AnyAgent: TypeAlias = Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent.", show_default=False)]
+Url: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        help="Where memories live: http(s)://service or sqlite:///file.db. Without it as in Python: KRONMEM_URL, "
+        "KRONVEX_API_KEY, else the embedded file.",
+        show_default=False,
+    ),
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

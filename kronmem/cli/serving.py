@@ -1,0 +1,82 @@
+"""`kronmem serve`: one memory for many machines."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from kronmem import ConfigError, settings
+from kronmem.cli import options, saying
+
+Host = Annotated[str, typer.Option("--host", help="Address to listen on; beyond loopback only with a key.")]
+Port = Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
+Db = Annotated[
+    str | None,
+    typer.Option("--db", "--url", help="The database: sqlite:///file.db or a path. Else the embedded file."),
+]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", help="The key clients must send. It owns what an embedded client wrote to the same file."),
+]
+Named = Annotated[
+    str | None,
+    typer.Option(
+        envvar="KRONMEM_SERVE_KEYS",
+        show_envvar=True,
+        help="name:key,name:key - every name has agents of its own. Better in the environment: `ps` shows arguments.",
+    ),
+]
+AllowHost = Annotated[
+    list[str] | None, typer.Option("--allow-host", help="A further name this server is addressed by. Repeatable.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No access log on stderr.")]
+
+
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 7070,
+    db: Db = None,
+    key: Key = None,
+    keys: Named = None,
+    allow_host: AllowHost = None,
+    agent: options.AnyAgent = None,
+    quiet: Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Serve memory over HTTP: Kronvex', BotWire's and Memstore's contracts, and a page to look at memories.
+
+    Stops on Ctrl-C or SIGTERM, with accepted writes finished. Put a TLS proxy in front of it for other machines.
+    """
+    with saying.told():
+        _check_extra()
+        from kronmem.server.keys import owners
+        from kronmem.server.serve import run
+
+        path = _path(db)
+        logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(message)s")
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+        def ready(url: str) -> None:
+            page = f"{url}/" + (f"#agent={quote(agent)}" if agent else "")
+            said = f"kronmem serves {path} at {page} (Ctrl-C stops it)"
+            saying.as_json({"url": url, "page": page, "db": path}) if json else saying.line(said)
+
+        run(host, port, path, owners(key, keys), allow_hosts=allow_host or (), ready=ready)
+
+
+def _check_extra() -> None:
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise ConfigError("serving needs its extra: pip install 'kronmem[server]'")
+
+
+def _path(db: str | None) -> str:
+    if db is None:
+        return str(settings.default_file())
+    found = settings.resolve(db if "://" in db else f"sqlite:///{quote(db)}", None)
+    if found.scheme != "sqlite":
+        raise ConfigError("--db takes sqlite:///file.db or a path")
+    return found.path

@@ -1,0 +1,90 @@
+"""Who is asking: named keys, and where each contract carries one. Keys never appear in what is said or logged."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+
+from kronmem.errors import ConfigError
+
+VARIABLE = "KRONMEM_SERVE_KEYS"
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+Headers = Mapping[str, str]
+
+
+class Keys:
+    """The keys of a server and the owner each stands for; without any, everybody is the owner ''."""
+
+    def __init__(self, owners: Mapping[str, str] | None) -> None:
+        self._owners = {key.encode(): owner for key, owner in (owners or {}).items()}
+
+    @property
+    def needed(self) -> bool:
+        """Must a request carry a key?"""
+        return bool(self._owners)
+
+    def owner(self, given: str) -> str | None:
+        """Whose key this is. Every key is compared in constant time: the time it takes tells nothing about them."""
+        said = given.encode()
+        found = [owner for key, owner in self._owners.items() if hmac.compare_digest(key, said)]
+        return found[0] if found else None
+
+
+def owners(bare: str | None, named: str | None) -> dict[str, str] | None:
+    """Keys to owners, from one key without a name and from `name:key,name:key`; None when there is none.
+
+    A name may come twice: while a key is being rotated, the old one and the new one own the same memories.
+    """
+    pairs = [("", bare)] if bare else []
+    pairs += [_pair(part) for part in (named or "").split(",") if part.strip()]
+    found: dict[str, str] = {}
+    for name, key in pairs:
+        if found.setdefault(_checked(key), name) != name:
+            raise ConfigError("one key was given to two names")
+    return found or None
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, colon, key = part.strip().partition(":")
+    if not colon or not _NAME.fullmatch(name):
+        raise ConfigError(f"{VARIABLE} is name:key,name:key with names of letters, digits, _ . and -")
+    return name, key
+
+
+def _checked(key: str) -> str:
+    if not key or not key.isascii() or not key.isprintable() or not set(key).isdisjoint(" ,"):
+        raise ConfigError("a key holds characters that no key has (line break, space, comma or non-ASCII), or none")
+    return key
+
+
+def api_key(headers: Headers) -> str | None:
+    """Kronvex: the key in a header of its own."""
+    return headers.get("x-api-key")
+
+
+def bearer(headers: Headers) -> str | None:
+    """Memstore: the key after the word Bearer."""
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme == "Bearer" and key.strip() else api_key(headers)
+
+
+def basic(headers: Headers) -> str | None:
+    """BotWire has no keys, but an address may carry a password: that is the key."""
+    scheme, _, packed = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return api_key(headers)
+    try:
+        user, _, password = base64.b64decode(packed, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return ""
+    return password or user
+
+
+def names(found: Iterable[str]) -> str:
+    """The owners of a server in words, for its first line."""
+    return ", ".join(sorted(name or "(no name)" for name in set(found)))

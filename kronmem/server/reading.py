@@ -1,0 +1,45 @@
+"""A request as the service takes it, read from the web: no larger than allowed, no slower than allowed."""
+
+from __future__ import annotations
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as WebRequest
+
+from kronmem.core.wire import Request
+
+MAX_BODY = 16 * 1024 * 1024
+BODY_SECONDS = 30.0
+"""How long a body may take to arrive. Slow headers are for a proxy to end."""
+TIMEOUT = 10.0
+"""Seconds a request may wait for the store."""
+
+_CLOSE = {"connection": "close"}
+
+
+async def read(web: WebRequest) -> Request:
+    """The whole request; HTTPException when it is too large, too slow, or its sender has gone."""
+    body = await _body(web)
+    raw: bytes = web.scope["raw_path"]  # as sent: what is quoted in an id stays quoted until the service reads it
+    headers = tuple((name, value) for name, value in web.headers.items())
+    method = "GET" if web.method == "HEAD" else web.method
+    return Request(method, raw.decode("ascii"), tuple(web.query_params.multi_items()), body, headers, TIMEOUT)
+
+
+async def _body(web: WebRequest) -> bytes:
+    declared = web.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > MAX_BODY:
+        raise HTTPException(413, "The body is too large", _CLOSE)
+    body = bytearray()
+    try:
+        with anyio.fail_after(BODY_SECONDS):
+            async for chunk in web.stream():
+                body += chunk
+                if len(body) > MAX_BODY:
+                    raise HTTPException(413, "The body is too large", _CLOSE)
+    except TimeoutError:
+        raise HTTPException(408, "The body did not arrive in time", _CLOSE) from None
+    except ClientDisconnect:
+        raise HTTPException(400, "The sender has gone", _CLOSE) from None
+    return bytes(body)
