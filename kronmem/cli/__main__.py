@@ -1,4 +1,4 @@
-"""`python -m kronmem`: the kronmem command."""
+"""`python -m kronmem.cli` is the `kronmem` command."""
 
 from kronmem.cli import main
 
