@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from kronmem.core import calls, flows
 from kronmem.core.exchange import RETRYABLE, Breaker, Flow, Link, exchange, local
-from kronmem.errors import KronmemError, OutboxFullError, StatusError, StoreError, TransportError
+from kronmem.errors import KronmemError, OutboxFullError, ReplyError, StatusError, StoreError, TransportError
 from kronmem.models import DeadLetter, Memory
 from kronmem.transport.drive import Transport
 
@@ -38,6 +38,7 @@ class Post:
         self._joined: tuple[Delivery, Sender] | None = None
         self._pid = os.getpid()
         self._joining = threading.Lock()
+        self._told = False
         self.looked = False
         """Has this client looked for what an earlier process left behind?"""
 
@@ -55,9 +56,11 @@ class Post:
         if (yield from self._behind(draft.agent_id)):
             return (yield from self.later([draft]))[0]
         try:
-            return (yield from exchange(calls.remember(draft), link, timeout))
+            stored = yield from exchange(calls.remember(draft), link, timeout)
         except KronmemError as error:
             return (yield from self._instead([draft], error))[0]
+        self._told = False
+        return stored
 
     def remember_many(self, drafts: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory]]:
         """The same for many: what could not be stored now is queued in its order."""
@@ -103,6 +106,11 @@ class Post:
     def _instead(self, drafts: Sequence[calls.Draft], error: KronmemError) -> Flow[list[Memory]]:
         if not worth_waiting(error):
             raise error
+        if not self._told:
+            log.warning(
+                "memories wait in the outbox until the service takes them (%s: %s)", type(error).__name__, error
+            )
+        self._told = True
         try:
             return (yield from self.later(drafts))
         except OutboxFullError as full:
@@ -203,7 +211,10 @@ class Post:
 
 def worth_waiting(error: KronmemError) -> bool:
     """Will the same memory be taken later? A refusal for good is the caller's to hear."""
-    return isinstance(error, TransportError) or (isinstance(error, StatusError) and error.status in RETRYABLE)
+    # An answer that cannot be read is no answer; the id makes asking again safe.
+    return isinstance(error, (TransportError, ReplyError)) or (
+        isinstance(error, StatusError) and error.status in RETRYABLE
+    )
 
 
 def _queued(draft: calls.Draft) -> Memory:

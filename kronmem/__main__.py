@@ -1,0 +1,5 @@
+"""`python -m kronmem`: the kronmem command."""
+
+from kronmem.cli import main
+
+main()
