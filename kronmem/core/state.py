@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 MAX_VALUE = 8_000_000
 _BOTWIRE_VALUE = 100_000
+_BOTWIRE_KEYS = 1000
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _PART = re.compile(r".+\.part-[0-9a-f]{8}-\d+")
 _SPLIT = re.compile(r"kronmem-parts:([0-9a-f]{8}):(\d+)")
@@ -100,7 +101,7 @@ def _either(ours: Call[T], theirs: Callable[[], Flow[T]], link: Link, timeout: f
         except StatusError as error:
             if error.status == 404 and error.message == "State not found":
                 raise Missing from None
-            if error.status not in (404, 405, 422):
+            if error.status not in (404, 405):
                 raise
             link.lacks.add("state")
     try:
@@ -139,7 +140,7 @@ def _read(key: str) -> str:
 
 def _bot(method: str, agent_id: str, key: str | None, parse: Callable[[Reply], T], value: str | None = None) -> Call[T]:
     path = f"/memory/{_namespace(agent_id)}" + ("" if key is None else f"/{key}")
-    query = (("limit", "1000"),) if key is None else ()
+    query = (("limit", str(_BOTWIRE_KEYS)),) if key is None else ()
     body = None if value is None else to_json({"value": value})
     return Call("state", method, path, parse, None, query, body, calls.JSON if body else ())
 
@@ -216,6 +217,8 @@ def _bot_drop(agent_id: str, key: str, token: str, count: int, link: Link, timeo
 def _bot_keys(agent_id: str, link: Link, timeout: float) -> Flow[list[str]]:
     def parse(reply: Reply) -> list[str]:
         found = parse_json(_BOT_KEYS, reply).keys
+        if len(found) >= _BOTWIRE_KEYS:
+            raise ReplyError(f"this service lists {_BOTWIRE_KEYS} keys at most, and there may be more")
         return sorted(_read(one.key) for one in found if not _PART.fullmatch(one.key))
 
     return (yield from exchange(_bot("GET", agent_id, None, parse), link, timeout))
