@@ -99,6 +99,7 @@ class MemoryAgent(ConversableAgent):
         silent: bool | None = False,
     ) -> None:
         """Receive a message, and keep it."""
+        self._prime()  # first: what it is being told is not yet known
         self.attachment.heard(self, message, sender)
         super().receive(message, sender, request_reply, silent)
 
@@ -110,6 +111,7 @@ class MemoryAgent(ConversableAgent):
         silent: bool | None = False,
     ) -> None:
         """Receive a message, and keep it."""
+        self._prime()  # first: what it is being told is not yet known
         self.attachment.heard(self, message, sender)
         await super().a_receive(message, sender, request_reply, silent)
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from kronmem import AgentMemory, KronmemError
 from kronmem.autogen.classic import ConversableAgent
-from kronmem.autogen.messages import Message, question
+from kronmem.autogen.messages import Message, question, words
 from kronmem.context import render
 from kronmem.outage import Outage, bounded
 
@@ -46,21 +46,24 @@ class Recall:
         if found is None:
             return messages
         at, asked = found
-        block = self._block(asked, fresh=at == len(messages) - 1)
+        block = self._block(asked, messages, fresh=at == len(messages) - 1)
         if not block or any(message.get("content") == block for message in messages):
             return messages
         return [*messages[:at], {"role": "user", "name": "memory", "content": block}, *messages[at:]]
 
-    def _block(self, asked: str, fresh: bool) -> str:
+    def _block(self, asked: str, messages: list[Message], fresh: bool) -> str:
         # The words are not the newest message while tools are at work: that is the same turn, and the same question.
         if not fresh and self._asked is not None and self._asked[0] == asked:
             return self._asked[1]
-        block = guarded(partial(self._ask, asked), self._timeout, self._outage)
+        block = guarded(partial(self._ask, asked, messages), self._timeout, self._outage)
         self._asked = (asked, block)
         return block
 
-    def _ask(self, asked: str) -> str:
-        hits = self._memory.recall(asked, self._limit)
+    def _ask(self, asked: str, messages: list[Message]) -> str:
+        transcript = "\n".join(map(words, messages))
+        found = self._memory.recall(asked, self._limit)
+        # What was captured from this very chat is already in front of the model.
+        hits = [hit for hit in found if "chat" not in hit.memory.metadata or hit.content not in transcript]
         # AutoGen executes fenced code found in the messages of an agent that may run code: a memory is never run.
         return render(hits, source=self._memory.agent_id).replace("```", "'''")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from autogen.coding import CodeResult, MarkdownCodeExtractor
 
-from kronmem import AgentMemory, Client
+from kronmem import AgentMemory, Client, extract_facts
 from kronmem.autogen import attach_memory
 from kronmem.autogen.messages import question
 from kronmem.context import NOTICE, is_fenced
@@ -196,6 +196,19 @@ def test_detached_agents_are_what_they_were(tea: AgentMemory, chat: Chat) -> Non
         chat(ann, helper, ASKED)
         assert blocks(server.prompts[0]) == []
     assert len(list(tea.memories())) == 1
+
+
+@pytest.mark.parametrize("capture", [True, extract_facts])
+def test_what_was_just_said_is_not_recalled_at_once(memory: AgentMemory, chat: Chat, capture: Any) -> None:
+    with OpenAIServer(lambda _: "Noted, and never forgotten again.") as server:
+        helper, ann = assistant(server), user(default_auto_reply="So you know that I prefer green tea with honey?")
+        attachment = attach_memory(memory, [helper, ann], capture=capture)
+        server.model = lambda _: "Yes." if attachment.flush() else "Of course."
+        chat(ann, helper, "Remember me. I prefer green tea with honey.", max_turns=2)
+        assert [blocks(prompt) for prompt in server.prompts] == [[], []]
+        assert list(memory.memories())
+        chat(ann, helper, "Which green tea with honey?", max_turns=1)
+        assert len(blocks(server.prompts[-1])) == 1, "in another chat it is news"
 
 
 def test_the_limit_holds(memory: AgentMemory) -> None:

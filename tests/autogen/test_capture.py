@@ -1,0 +1,193 @@
+"""attach_memory, the writing half: what is kept of a chat, with which provenance, and only once."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from kronmem import AgentMemory, Client, Memory, extract_facts
+from kronmem.autogen import attach_memory
+from kronmem.autogen.backlog import Backlog
+from kronmem.context import NOTICE
+from tests.autogen.agents import assistant, manager, selects, tool_results, user
+from tests.autogen.conftest import Chat
+from tests.servers.openai import Answer, OpenAIServer, call
+
+TOLD = "I work for the harbour authority in Rotterdam."
+REPLY = "Good to know, I will keep that in mind. TERMINATE"
+
+
+def kept(memory: AgentMemory) -> list[Memory]:
+    """What was stored, oldest first."""
+    return sorted(memory.memories(), key=lambda one: int(str(one.metadata["turn"])))
+
+
+def test_what_both_sides_say_is_kept_with_its_provenance(memory: AgentMemory, chat: Chat) -> None:
+    with OpenAIServer(lambda _: REPLY) as server:
+        helper, ann = assistant(server), user()
+        attachment = attach_memory(memory, [helper, ann])
+        chat(ann, helper, TOLD)
+        assert attachment.flush() == 0
+    told, reply = kept(memory)
+    assert (told.content, reply.content) == (TOLD, "Good to know, I will keep that in mind.")
+    assert told.metadata == {"speaker": "user", "role": "user", "chat": told.metadata["chat"], "turn": 0}
+    assert reply.metadata == {"speaker": "assistant", "role": "assistant", "chat": told.metadata["chat"], "turn": 1}
+    assert {told.memory_type, reply.memory_type} == {"interaction"}
+
+
+def test_the_message_itself_goes_on_unchanged(memory: AgentMemory, chat: Chat) -> None:
+    with OpenAIServer(lambda _: REPLY) as server:
+        helper, ann = assistant(server), user()
+        attach_memory(memory, [helper, ann])
+        chat(ann, helper, {"content": TOLD, "name": "user"})
+        assert [one["content"] for one in ann.chat_messages[helper]] == [TOLD, REPLY]
+
+
+def test_tool_traffic_and_trivial_words_are_not_kept(memory: AgentMemory, chat: Chat) -> None:
+    def model(request: dict[str, Any]) -> Answer:
+        return "TERMINATE" if tool_results(request) else call("note", text="a long text that only the tool should see")
+
+    with OpenAIServer(model) as server:
+        helper, ann = assistant(server), user(function_map={"note": lambda text: f"noted at great length: {text}"})
+        attachment = attach_memory(memory, [helper, ann])
+        chat(ann, helper, "ok, go")
+        attachment.flush()
+    assert kept(memory) == []
+
+
+def test_a_block_that_a_model_repeats_is_not_kept_again(memory: AgentMemory) -> None:
+    memory.remember("The harbour master is called Jansen.", metadata={"turn": -1})
+    echo = f'<memory source="ann">\n{NOTICE}\n1. (fact) Jansen\n</memory>\nThe harbour master is Jansen, as you know.'
+    with OpenAIServer(lambda _: echo) as server:
+        helper, ann = assistant(server), user()
+        attachment = attach_memory(memory, [helper])
+        ann.initiate_chat(helper, message="Who is the harbour master?", silent=True, max_turns=1)
+        attachment.flush()
+    assert [one.content for one in kept(memory)] == [
+        "The harbour master is called Jansen.",
+        "The harbour master is Jansen, as you know.",
+    ]
+
+
+def test_only_facts_are_kept_when_told_so(memory: AgentMemory, chat: Chat) -> None:
+    with OpenAIServer(lambda _: "Let me think about that for a while. TERMINATE") as server:
+        helper, ann = assistant(server), user()
+        attachment = attach_memory(memory, [helper, ann], capture=extract_facts)
+        chat(ann, helper, "Hi! I prefer trains over planes. What is the weather like in Utrecht today?")
+        attachment.flush()
+    (fact,) = kept(memory)
+    assert "I prefer trains over planes" in fact.content
+    assert "weather" not in fact.content
+    assert fact.memory_type == "fact"
+
+
+def test_a_very_long_message_is_kept_in_pieces(memory: AgentMemory) -> None:
+    text = " ".join(f"berth-{number}" for number in range(1000, 5000))
+    with OpenAIServer(lambda _: "TERMINATE") as server:
+        helper, ann = assistant(server), user()
+        attachment = attach_memory(memory, ann)
+        ann.initiate_chat(helper, message=text, silent=True)
+        attachment.flush(30)
+    pieces = sorted(one.content for one in memory.memories())
+    assert len(pieces) == 2
+    assert "".join(pieces) == text
+
+
+@pytest.mark.parametrize("method", ["auto", "round_robin"])
+def test_every_message_of_a_group_is_kept_once(memory: AgentMemory, chat: Chat, method: str) -> None:
+    lines = [
+        "The quay is closed until Friday.",
+        "Then the ships go to Antwerp.",
+        "Everything is settled now. TERMINATE",
+    ]
+
+    def model(request: dict[str, Any]) -> Answer:
+        said = sum(line[:12] in str(request["messages"]) for line in lines)
+        return ["one", "other", "one"][said] if selects(request) else lines[said]
+
+    with OpenAIServer(model) as server:
+        one, other, ann = assistant(server, "one"), assistant(server, "other"), user()
+        lead = manager(server, [ann, one, other] if method == "auto" else [one, other], method)
+        attachment = attach_memory(memory, lead)
+        chat(ann if method == "auto" else other, lead, "What about the quay in the harbour?")
+        attachment.flush()
+        said = [message["name"] for message in lead.groupchat.messages]
+    assert [one.metadata["speaker"] for one in kept(memory)] == said
+    assert [one.metadata["turn"] for one in kept(memory)] == [0, 1, 2, 3]
+    assert len({one.metadata["chat"] for one in kept(memory)}) == 1
+
+
+def test_a_replayed_group_chat_is_not_kept_twice(client: Client) -> None:
+    def run(memory: AgentMemory, resumed: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+        with OpenAIServer(lambda _: "The tide comes in at noon, they say.") as server:
+            one, ann = assistant(server, "one"), user()
+            lead = manager(server, [ann, one], max_round=2)
+            attachment = attach_memory(memory, lead)
+            if resumed is None:
+                ann.initiate_chat(lead, message="When does the tide come in?", silent=True)
+            else:
+                agent, last = lead.resume(messages=resumed, silent=True)
+                lead.groupchat.max_round = 1
+                agent.initiate_chat(lead, message=last, clear_history=False, silent=True)
+            attachment.detach()
+            return list(lead.groupchat.messages)
+
+    memory = client.agent("ann")
+    messages = run(memory, None)
+    before = [(one.id, one.metadata) for one in kept(memory)]
+    assert len(before) == 2
+    run(memory, messages)
+    assert [(one.id, one.metadata) for one in kept(memory)] == before
+
+
+def test_the_same_chat_in_another_process_makes_the_same_ids(chat: Chat) -> None:
+    found = []
+    for _ in range(2):
+        with OpenAIServer(lambda _: REPLY) as server, Client.local(":memory:") as client:
+            helper, ann = assistant(server), user()
+            attachment = attach_memory(client.agent("ann"), [helper, ann])
+            chat(ann, helper, TOLD)
+            attachment.flush()
+            found.append([one.id for one in kept(client.agent("ann"))])
+    assert found[0] == found[1]
+
+
+def test_a_session_of_the_memory_is_where_it_is_kept(client: Client) -> None:
+    with OpenAIServer(lambda _: REPLY) as server:
+        helper, ann = assistant(server), user()
+        attachment = attach_memory(client.agent("ann", session_id="monday"), [helper, ann])
+        ann.initiate_chat(helper, message=TOLD, silent=True)
+        attachment.flush()
+    assert {one.session_id for one in client.memories("ann")} == {"monday"}
+
+
+def test_a_chat_does_not_wait_for_what_is_kept(memory: AgentMemory) -> None:
+    held, order = threading.Event(), list[str]()
+
+    def extract(text: str) -> list[str]:
+        held.wait(60)
+        order.append(text)
+        return [text]
+
+    with OpenAIServer(lambda _: REPLY) as server:
+        helper, ann = assistant(server), user()
+        attachment = attach_memory(memory, [helper, ann], recall=False, capture=extract)
+        ann.initiate_chat(helper, message=TOLD, silent=True)
+        assert attachment.flush(0.01) == 2
+        held.set()
+        assert attachment.flush(30) == 0
+    assert order == [TOLD, "Good to know, I will keep that in mind."]
+
+
+def test_a_backlog_is_bounded_and_outlives_a_job_that_fails() -> None:
+    held, done = threading.Event(), list[int]()
+    backlog = Backlog(most=3)
+    jobs = [lambda: held.wait(60) and None, lambda: done.append(1), lambda: done.append(2), lambda: done.append(3)]
+    assert [backlog.add(job) for job in jobs] == [True, True, True, False]
+    held.set()
+    assert backlog.flush(30) == 0
+    assert backlog.add(lambda: done.append(4))
+    assert backlog.flush(30) == 0
+    assert done == [1, 2, 4]
