@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.servers import KronvexServer, TutorialServer
+from tests.servers.kronmem import ServedKronmem
 from tests.shells import SHELLS, shell
 
 VARIABLES = (
@@ -42,9 +43,24 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+OWNERS = {f"kv-owner-{number}": f"owner-{number}" for number in range(1000)}
+unused = iter(OWNERS)
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedKronmem]:
+    """One `kronmem serve` for the whole run; every test takes a key, and so a memory, of its own."""
+    with ServedKronmem(tmp_path_factory.mktemp("served") / "memory.db", owners=OWNERS) as server:
+        yield server
+
+
 @contextmanager
-def opened(service: str, kind: str) -> Iterator[Any]:
+def opened(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A client of one kind at one service."""
+    if service == "served":
+        with shell(kind, request.getfixturevalue("served").url, api_key=next(unused)) as client:
+            yield client
+        return
     if service == "embedded":
         with shell(kind, "sqlite://") as client:
             yield client
@@ -54,14 +70,14 @@ def opened(service: str, kind: str) -> Iterator[Any]:
             yield client
 
 
-@pytest.fixture(params=["kronvex", "tutorial", "embedded"])
+@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served"])
 def service(request: pytest.FixtureRequest) -> str:
     """Which service answers."""
     return str(request.param)
 
 
 @pytest.fixture
-def client(service: str, kind: str) -> Iterator[Any]:
+def client(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[Any]:
     """Every shell at every service: what passes with this fixture is the contract."""
-    with opened(service, kind) as client:
+    with opened(service, kind, request) as client:
         yield client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -15,7 +16,11 @@ from typing import Any
 from kronmem import Client
 
 ROOT = Path(__file__).parent.parent.parent
-START = "import sys; from kronmem.server.serve import run; run('127.0.0.1', int(sys.argv[1]), sys.argv[2], {sys.argv[3]: ''} if len(sys.argv) > 3 else None)"
+START = """
+import json, sys
+from kronmem.server.serve import run
+run("127.0.0.1", int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]) or None)
+"""
 
 
 def free_port() -> int:
@@ -28,14 +33,17 @@ def free_port() -> int:
 class ServedKronmem:
     """`kronmem serve` on loopback."""
 
-    def __init__(self, path: Path, *, key: str | None = None, port: int | None = None) -> None:
+    def __init__(
+        self, path: Path, *, key: str | None = None, port: int | None = None, owners: dict[str, str] | None = None
+    ) -> None:
         self.path, self.key, self.port = path, key, port or free_port()
+        self.keys = {**(owners or {}), **({key: ""} if key else {})}
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> ServedKronmem:
         """Start, and return when it answers."""
-        command = [sys.executable, "-c", START, str(self.port), str(self.path), *([self.key] if self.key else [])]
+        command = [sys.executable, "-c", START, str(self.port), str(self.path), json.dumps(self.keys)]
         self._process = subprocess.Popen(command, cwd=self.path.parent, env={**os.environ, "PYTHONPATH": str(ROOT)})
         with Client(self.url, outbox=False, timeout=1.0) as client:
             for _ in range(1000):
@@ -68,7 +76,9 @@ class ServedKronmem:
     def __enter__(self) -> ServedKronmem:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.kill()
 
 
