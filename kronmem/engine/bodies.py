@@ -101,8 +101,9 @@ class Remember(_Body):
     def draft(self, key: str | None = None) -> Draft:
         """As the engine takes it; the reserved object wins over the fields around it."""
         metadata = dict(self.metadata or {})
-        reserved = metadata.pop("kronmem", None)
-        own = Own.model_validate(reserved) if isinstance(reserved, dict) else Own()
+        own = Own()
+        if isinstance(metadata.get("kronmem"), dict):
+            own = Own.model_validate(metadata.pop("kronmem"))
         days = None if self.ttl_days is None else self.ttl_days * 86400
         return Draft(
             content=self.content,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Generic, TypeVar, cast
@@ -103,14 +103,15 @@ def _context_hits(engine: Engine, asked: Asked[bodies.Recall]) -> list[Hit]:
 def _list(engine: Engine, asked: Asked[bodies.Listing]) -> JsonValue:
     said, place = asked.said, asked.place
     page = said.page_after(_position(engine, place, said.after))
-    rows, total = engine.memories(place, said.filter(), page)
+    rows, total = engine.memories(place, said.filter(), replace(page, limit=page.limit + 1))
+    rows, more = rows[: page.limit], rows[page.limit :]
     return {
         "memories": [answers.memory(place.agent, row) for row in rows],
         "total": total,
         "page": said.page,
         "per_page": page.limit,
         "pages": max(-(-total // page.limit), 1),
-        "next": _mark(rows[-1]) if len(rows) == page.limit else None,
+        "next": _mark(rows[-1]) if more else None,
     }
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kronmem.core.wire import Reply, Request
 
 if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is imported
     import anyio
+    from anyio.lowlevel import RunVar
 
     from kronmem.engine.embedding import Embed
     from kronmem.engine.service import Service
@@ -53,6 +55,8 @@ class LocalTransport:
         await to_thread.run_sync(self.close)
 
     def _opened(self) -> Service:
+        if (service := self._service) is not None:  # without the lock, which a fork may have left locked
+            return service
         with self._opening:
             if self._service is None:
                 self._service = self._open_service()
@@ -76,12 +80,16 @@ def sqlite_service(path: str, *, embed: Embed | None = None, now: Callable[[], f
 def _limiter() -> anyio.CapacityLimiter:
     """The limiter of the running event loop: one belongs to one loop, a transport may outlive several."""
     import anyio
-    from anyio.lowlevel import RunVar
 
-    limiters: RunVar[anyio.CapacityLimiter] = RunVar("kronmem_local_limiter")
-    try:
-        return limiters.get()
-    except LookupError:
+    limiters = _limiters()
+    if (limiter := limiters.get(None)) is None:
         limiter = anyio.CapacityLimiter(_AT_ONCE)
         limiters.set(limiter)
-        return limiter
+    return limiter
+
+
+@lru_cache(maxsize=1)
+def _limiters() -> RunVar[anyio.CapacityLimiter | None]:
+    from anyio.lowlevel import RunVar
+
+    return RunVar("kronmem_local_limiter")

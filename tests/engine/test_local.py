@@ -14,7 +14,7 @@ import pytest
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
 from kronmem.errors import StoreError
-from kronmem.transport.local import LocalTransport, open_sqlite
+from kronmem.transport.local import _AT_ONCE, LocalTransport, open_sqlite
 
 REMEMBER = Request("POST", "/api/v1/agents/bot/remember", body=b'{"content": "tea at five"}')
 RECALL = Request("POST", "/api/v1/agents/bot/recall", body=b'{"query": "tea"}')
@@ -60,6 +60,32 @@ def test_many_requests_at_once_are_all_answered(backend: str, tmp_path: Path) ->
 
     local = open_sqlite(str(tmp_path / "memory.db"))
     assert anyio.run(ask_often, backend=backend) == 40
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_only_so_many_requests_run_at_once(backend: str) -> None:
+    running, most, lock = 0, 0, threading.Lock()
+    full = threading.Barrier(_AT_ONCE)
+
+    class Counting(Service):
+        def handle(self, request: Request, owner: str = "") -> Reply:
+            nonlocal running, most
+            with lock:
+                running += 1
+                most = max(most, running)
+            full.wait(30)  # as many as may run are running now
+            with lock:
+                running -= 1
+            return Reply(200)
+
+    async def ask_often() -> None:
+        async with anyio.create_task_group() as group:
+            for _ in range(3 * _AT_ONCE):
+                group.start_soon(local.asend, RECALL)
+
+    local = LocalTransport(lambda: Counting(None))  # type: ignore[arg-type]  # it never asks its engine
+    anyio.run(ask_often, backend=backend)
+    assert most == _AT_ONCE
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

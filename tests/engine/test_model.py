@@ -17,7 +17,8 @@ from tests.engine.calling import Caller, Clock
 OWNERS = st.sampled_from(["", "someone"])
 AGENTS = st.sampled_from(["bot", "other"])
 SESSIONS = st.sampled_from([None, "s1", "s2"])
-WORDS = st.sampled_from(["tea", "piano", "glacier", "bicycle", "猫", "🎉"])
+ALL = ["tea", "piano", "glacier", "bicycle", "猫", "🎉"]
+WORDS = st.sampled_from(ALL)
 TEXTS = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
 TTLS = st.sampled_from([None, None, 60, 3600])
 
@@ -116,7 +117,7 @@ class Engine(RuleBasedStateMachine):
         self.service = sqlite_service(str(self.folder / "memory.db"), now=self.clock)
 
     @invariant()
-    def every_list_is_right(self) -> None:
+    def every_list_and_recall_is_right(self) -> None:
         if not hasattr(self, "service"):
             return
         for owner in ("", "someone"):
@@ -127,11 +128,13 @@ class Engine(RuleBasedStateMachine):
                 found = {(m["id"], m["content"], m["session_id"], tuple(m["tags"]), m["pinned"]) for m in seen}
                 assert found == expected
                 assert page["total"] == len(expected)
+                hits = self.caller(owner, agent).hits(" ".join(ALL), limit=100, threshold=0)
+                assert {h["memory"]["id"] for h in hits} == {k.id for k in self.living(owner, agent)}
 
 
 TestEngine = Engine.TestCase
 TestEngine.settings = settings(
-    max_examples=35,
+    max_examples=12,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,

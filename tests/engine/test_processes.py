@@ -60,7 +60,7 @@ def work_together(path: str, seconds: float) -> None:
 
 
 def test_eight_processes_share_one_new_file(tmp_path: Path) -> None:
-    work_together(str(tmp_path / "home" / "memory.db"), 0.5)
+    work_together(str(tmp_path / "home" / "memory.db"), 0.2)
 
 
 @pytest.mark.slow

@@ -48,6 +48,10 @@ def test_the_reserved_object_is_lifted_out_of_the_metadata(call: Caller) -> None
     assert memory["metadata"] == {"mine": 1}
 
 
+def test_a_users_own_metadata_of_that_name_is_kept(call: Caller) -> None:
+    assert call.remember("tea", metadata={"kronmem": "mine"})["metadata"] == {"kronmem": "mine"}
+
+
 def test_the_same_text_is_one_memory(call: Caller) -> None:
     first = call.remember("tea at five", tags=["a"], metadata={"v": 1}, ttl_days=1)
     again = call.remember("  tea at five\n", tags=["b", "a"], metadata={"v": 2}, ttl_days=3, pinned=True)

@@ -186,6 +186,8 @@ def test_lists_are_paged_by_number_or_by_mark(call: Caller) -> None:
     _, page = call("GET", "memories", query=[("page", "2"), ("per_page", "10")])
     assert [m["content"] for m in page["memories"]] == newest_first[10:20]
     assert (page["total"], page["page"], page["per_page"], page["pages"]) == (25, 2, 10, 3)
+    _, last = call("GET", "memories", query=[("page", "1"), ("per_page", "25")])
+    assert last["next"] is None
     for sort, order in (("recent", newest_first), ("oldest", newest_first[::-1])):
         assert list(_walk(call, sort)) == order
 
