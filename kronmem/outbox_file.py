@@ -84,7 +84,7 @@ class Waiting:
 
 
 class OutboxFile:
-    """The queue itself. Every method is one transaction, on disk when it returns."""
+    """The queue itself. Every method is one transaction; what puts, buries or withdraws is on disk when it returns."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class OutboxFile:
     def claim(self, lane: Lane, *, hurry: bool = False) -> list[Waiting]:
         """Take the oldest rows of one agent that are due. In a hurry a backoff is skipped, a Retry-After never."""
         now = self._now()
-        with self._write() as db:
+        with self._note() as db:
             heads = db.execute(
                 "SELECT agent, min(seq) FROM waiting WHERE service = ? AND mark = ? AND dead = 0"
                 " GROUP BY agent ORDER BY 2",
@@ -186,7 +186,7 @@ class OutboxFile:
 
     def done(self, lane: Lane, row: Waiting, memory_id: str) -> bool:
         """The service has it: drop the row, keep the mapping. False: taken back meanwhile, forget it there."""
-        with self._write() as db:
+        with self._note() as db:
             found = db.execute("SELECT cancelled FROM waiting WHERE seq = ?", (row.seq,)).fetchone()
             if found is not None and found[0]:
                 return False
@@ -199,13 +199,13 @@ class OutboxFile:
 
     def drop(self, row: Waiting) -> None:
         """Remove a row for good."""
-        with self._write() as db:
+        with self._note() as db:
             db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,))
 
     def later(self, row: Waiting, error: str, backoff: float, asked: float, *, refused: bool) -> None:
         """Not now: come back after `backoff` seconds, and never before the `asked` ones the service named."""
         now = self._now()
-        with self._write() as db:
+        with self._note() as db:
             db.execute(
                 "UPDATE waiting SET attempts = attempts + 1, refused = refused + ?, error = ?, noted = ?, backoff = ?,"
                 " asked = ?, lease = 0 WHERE seq = ?",
@@ -214,13 +214,13 @@ class OutboxFile:
 
     def release(self, rows: list[Waiting]) -> None:
         """Give claimed rows back untouched."""
-        with self._write() as db:
+        with self._note() as db:
             db.executemany("UPDATE waiting SET lease = 0 WHERE seq = ?", [(row.seq,) for row in rows])
 
     def renew(self, rows: list[Waiting]) -> None:
         """Hold on to claimed rows for another lease."""
         now = self._now()
-        with self._write() as db:
+        with self._note() as db:
             db.executemany(
                 "UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", [(now + LEASE, now, row.seq) for row in rows]
             )
@@ -297,6 +297,10 @@ class OutboxFile:
 
     def _read(self) -> AbstractContextManager[Connection]:
         return self._file.transaction("BEGIN", self._timeout)
+
+    def _note(self) -> AbstractContextManager[Connection]:
+        # Without an fsync: a power cut may undo it, and then the row is sent once more under the same id.
+        return self._file.transaction("BEGIN IMMEDIATE", self._timeout, synchronous="NORMAL")
 
     def _write(self) -> AbstractContextManager[Connection]:
         return self._file.transaction("BEGIN IMMEDIATE", self._timeout)

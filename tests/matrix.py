@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 TESTING = ["pytest>=8.2", "pytest-timeout>=2.3", "hypothesis>=6.100", "respx>=0.21", "trio>=0.26", "typing-extensions"]
 LOWEST = [
+    "typer==0.12.0",
+    "rich==13.7.0",
     "httpx==0.27.0",
     "pydantic==2.8.0",
     "snowballstemmer==2.2.0",
@@ -37,21 +39,24 @@ class Row:
 
 def rows() -> list[Row]:
     """Everything that can be run on this machine."""
-    versions = [version for version in ("3.10", "3.11", "3.12", "3.13") if _works(f"python{version}")]
-    found = [Row(f"python {version}", f"python{version}", (".[dev]",)) for version in versions]
-    found.append(Row("lowest dependencies", f"python{versions[0]}", (".[server]", *TESTING, "kronvex==0.5.2", *LOWEST)))
-    return found + _packs(versions)
+    pythons = {version: found for version in ("3.10", "3.11", "3.12", "3.13") if (found := _find(version))}
+    found = [Row(f"Python {version}", path, (".[dev]",)) for version, path in pythons.items()]
+    lowest = (".[server,cli]", *TESTING, "kronvex==0.5.2", "botwire==0.2.1", *LOWEST)
+    packs = ("tests", "--ignore=tests/autogen", "--ignore=tests/agentchat")
+    found.append(Row("lowest dependencies", next(iter(pythons.values())), lowest, packs))
+    return found + _packs(pythons)
 
 
-def _packs(versions: list[str]) -> list[Row]:
+def _packs(pythons: dict[str, str]) -> list[Row]:
     from tests.agentchat import versions as agentchat
     from tests.autogen import versions as classic
 
     found: list[Row] = []
     for folder, listed in (("autogen", classic.VERSIONS), ("agentchat", agentchat.VERSIONS)):
         for name, (requirements, newest) in listed.items():
-            python = max((v for v in versions if newest is None or _number(v) <= _number(newest)), key=_number)
-            found.append(Row(name, f"python{python}", (".[server]", *TESTING, *requirements), (f"tests/{folder}",)))
+            python = max((v for v in pythons if newest is None or _number(v) <= _number(newest)), key=_number)
+            install = (".[server,cli]", *TESTING, *requirements)
+            found.append(Row(name, pythons[python], install, (f"tests/{folder}",)))
     return found
 
 
@@ -59,9 +64,13 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _works(python: str) -> bool:
-    found = shutil.which(python)
-    return found is not None and subprocess.run([found, "-c", "pass"], capture_output=True).returncode == 0
+def _find(version: str) -> str | None:
+    """A Python of that version on the path, or among those that pyenv keeps."""
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    for python in filter(None, [shutil.which(f"python{version}"), *map(str, kept)]):
+        if subprocess.run([python, "-c", "import venv, sqlite3"], capture_output=True).returncode == 0:
+            return python
+    return None
 
 
 def run(row: Row) -> str:
@@ -96,8 +105,12 @@ def main(names: list[str]) -> int:
     results = {row: run(row) for row in chosen}
     print("| environment | Python | result |\n|---|---|---|")
     for row, result in results.items():
-        print(f"| {row.name} | {row.python.removeprefix('python')} | {result} |")
+        print(f"| {row.name} | {_version(row.python)} | {result} |")
     return sum("failed" in result or "error" in result for result in results.values())
+
+
+def _version(python: str) -> str:
+    return subprocess.run([python, "-V"], capture_output=True, text=True).stdout.split()[-1]
 
 
 if __name__ == "__main__":
