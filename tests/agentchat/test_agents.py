@@ -97,7 +97,9 @@ async def test_tools_speak_in_the_words_of_kronmem_and_take_what_models_send() -
                 for name, one in theirs.items()  # type: ignore[union-attr] -- JSON
             }
         remember, recall, _ = memory.tools()
-        answer = await remember.run_json({"content": {"tea": "green"}, "tags": "a, b", "ttl_days": "7"}, CancellationToken())
+        answer = await remember.run_json(
+            {"content": {"tea": "green"}, "tags": "a, b", "ttl_days": "7"}, CancellationToken()
+        )
         assert remember.return_value_as_string(answer).startswith("Stored (id ")
         answer = await recall.run_json({"query": "tea", "limit": "many", "tags": "a"}, CancellationToken())
         assert '{"tea": "green"}' in recall.return_value_as_string(answer)

@@ -30,9 +30,7 @@ def through_json(component: Any) -> ComponentModel:
 
 async def test_a_memory_keeps_every_setting(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
-    memory = KronMemory(
-        "ada", url=url, session_id="s", read_from=["company"], limit=3, threshold=0.2, timeout=1.5
-    )
+    memory = KronMemory("ada", url=url, session_id="s", read_from=["company"], limit=3, threshold=0.2, timeout=1.5)
     dumped = through_json(memory)
     assert dumped.provider == "kronmem.agentchat.KronMemory"
     assert dumped.component_type == "memory"

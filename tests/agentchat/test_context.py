@@ -76,9 +76,7 @@ async def ask(memory: KronMemory, context: ChatCompletionContext, content: Any) 
     ],
     ids=["unbounded", "buffered-2", "buffered-5", "head-and-tail", "token-limited"],
 )
-async def test_every_turn_holds_one_block_right_before_the_newest_user_message(
-    make: Make, client: AsyncClient
-) -> None:
+async def test_every_turn_holds_one_block_right_before_the_newest_user_message(make: Make, client: AsyncClient) -> None:
     memory, context = KronMemory("ada", client=client), make()
     for turn in range(10):
         seen = list(await ask(memory, context, f"Which tea, in turn {turn}?"))

@@ -1,0 +1,87 @@
+"""Every example of the pack runs as a user would run it, and prints what it promises."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PRINTED = {
+    "assistant_with_memory": """\
+-- monday, a process of its own
+user: I am allergic to peanuts.
+assistant: I will keep that in mind.
+-- tuesday, a process of its own
+user: Is Ada allergic to anything?
+recalled: Ada is allergic to peanuts
+assistant: Yes, to peanuts.
+""",
+    "shared_team": """\
+user: When is the launch? We decided to send invitations by post.
+planner: The launch is on the 12th of May.
+writer: ['The launch is on the 12th of May']
+writer: Save the date!
+planner: Noted for myself.
+writer: 12th of May it is.
+facts kept of the run: 1
+team-7: ['The launch is on the 12th of May', 'We decided to send invitations by post.']
+team-7.planner: ['I doubt the launch date in May']
+""",
+    "declarative_team": """\
+-- write, a process of its own
+components of kronmem in the file: 4
+-- load, a process of its own
+user: How shall I send the invoices?
+clerk: ['The customer wants invoices as PDF']
+clerk: I will send a PDF.
+""",
+    "persisted_team": """\
+-- process 1
+  the model sees 1 task(s), the last is: Collect the numbers
+finished: Collect the numbers
+  the model sees 2 task(s), the last is: Draft the report
+-- killed half-way
+-- process 2
+  the model sees 2 task(s), the last is: Draft the report
+finished: Draft the report
+  the model sees 3 task(s), the last is: Send the report
+finished: Send the report
+""",
+    "fan_out": """\
+10 questions to 20 agents: 200 memories
+the same ones both ways: yes
+asking at once was N times as fast as one by one
+first agent, first question: agent_0 handles billing
+20 agents answered, each with 10 memories at hand
+""",
+}
+
+
+def start(name: str, home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / f"{name}.py")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "KRONMEM_HOME": str(home), "PYTHONPATH": str(ROOT)},
+        cwd=home,
+    )
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.Popen[str]]:
+    """All of them side by side: most of their time is importing AutoGen."""
+    return {name: start(name, tmp_path_factory.mktemp(name)) for name in PRINTED}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_prints_what_it_promises(name: str, started: dict[str, subprocess.Popen[str]]) -> None:
+    with started[name] as example:
+        printed, complained = example.communicate()
+    assert example.returncode == 0, complained
+    assert re.sub(r"\d+\.\d times", "N times", printed) == PRINTED[name]
