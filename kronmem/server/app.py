@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 
 import anyio
@@ -20,9 +22,13 @@ from starlette.types import ASGIApp
 from kronmem.engine.service import ROUTES, Service
 from kronmem.errors import KronmemError
 from kronmem.server import keys as credentials
+from kronmem.server.botwire import BOTWIRE
 from kronmem.server.contract import Contract
 from kronmem.server.guard import Guard, Hosts
 from kronmem.server.keys import Keys
+from kronmem.server.memstore import MEMSTORE
+from kronmem.server.openapi import document
+from kronmem.server.page import page
 from kronmem.server.reading import MAX_BODY, read
 
 _AT_ONCE = 16
@@ -38,16 +44,40 @@ def _detail(_status: int, words: str) -> JsonValue:
 KRONVEX = Contract(
     "Kronvex", ROUTES, lambda service, request, owner: service.handle(request, owner), credentials.api_key, _detail
 )
-CONTRACTS: tuple[Contract, ...] = (KRONVEX,)
+CONTRACTS: tuple[Contract, ...] = (KRONVEX, BOTWIRE, MEMSTORE)
 
 
 def create_app(service: Service, keys: Mapping[str, str] | None = None, hosts: Hosts | None = None) -> ASGIApp:
     """The service as an ASGI app. `keys` maps each API key to its owner; without keys everybody is the owner ''."""
     desk = _Desk(service, Keys(keys))
     routes = [route for contract in CONTRACTS for route in _routes(contract, desk.endpoint(contract))]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _refusal})
+    app = Starlette(
+        routes=[Route("/", _page), Route("/openapi.json", _document), *routes],
+        exception_handlers={HTTPException: _refusal},
+    )
     app.router.redirect_slashes = False  # a redirect would repeat a DELETE at an address nobody asked for
     return Guard(app, hosts or Hosts())
+
+
+async def _page(_web: WebRequest) -> Response:
+    body, headers = page()
+    return Response(body, headers=headers)
+
+
+async def _document(_web: WebRequest) -> Response:
+    return Response(_openapi(), media_type="application/json")
+
+
+def _version() -> str:
+    try:
+        return version("kronmem")
+    except PackageNotFoundError:  # a checkout that was never installed
+        return "0"
+
+
+@lru_cache(maxsize=1)
+def _openapi() -> bytes:
+    return json.dumps(document(CONTRACTS, _version())).encode()
 
 
 def _routes(contract: Contract, endpoint: Endpoint) -> Iterator[Route]:

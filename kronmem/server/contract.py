@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
@@ -52,3 +52,9 @@ def said(status: int, value: JsonValue) -> Reply:
     """A reply in JSON."""
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
     return Reply(status, body, {"content-type": "application/json"})
+
+
+def problems(error: ValidationError, place: str) -> list[JsonValue]:
+    """What is wrong with a request, as FastAPI says it; what was sent is not echoed."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    return [{"type": one["type"], "loc": [place, *one["loc"][:8]], "msg": one["msg"]} for one in found]
