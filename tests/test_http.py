@@ -247,7 +247,7 @@ def test_a_cancelled_call_gives_its_connection_up_cleanly(backend: str) -> None:
         anyio.run(main, server, backend=backend)
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the first loop ended with its connection open
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the first loop ended with its connection open
 def test_an_async_client_goes_from_one_event_loop_to_the_next() -> None:
     import asyncio
 

@@ -25,7 +25,7 @@ from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, DeadlineError, TransportError
 from kronmem.settings import is_loopback
 from kronmem.transport.body import Body
-from kronmem.transport.sockets import Clock, DeadlineBackend
+from kronmem.transport.sockets import AsyncioBackend, Clock, DeadlineBackend
 
 HttpxTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
 
@@ -244,7 +244,7 @@ class _AsyncSlots:
         self.loop = loop
         self.pid = os.getpid()
         self.idle: list[httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy] = []
-        self.room = anyio.Semaphore(IN_FLIGHT)
+        self.room = anyio.Semaphore(IN_FLIGHT, fast_acquire=True)
 
 
 class AsyncHttpTransport:
@@ -285,15 +285,12 @@ class AsyncHttpTransport:
         self, line: httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy, message: httpcore.Request
     ) -> Reply:
         response = await line.handle_async_request(message)
-        try:
-            headers = _names(response.headers)
-            body = Body(headers)
-            async for chunk in response.aiter_stream():
-                body.add(chunk)
-            return Reply(response.status, body.bytes(), headers, time.time())
-        finally:
-            with anyio.CancelScope(shield=True):
-                await response.aclose()
+        headers = _names(response.headers)
+        body = Body(headers)
+        async for chunk in response.aiter_stream():
+            body.add(chunk)
+        await response.aclose()
+        return Reply(response.status, body.bytes(), headers, time.time())
 
     async def _take(self, slots: _AsyncSlots) -> httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy:
         while slots.idle:
@@ -303,7 +300,13 @@ class AsyncHttpTransport:
             await line.aclose()
         target = self._target
         if target.proxy is None:
-            return httpcore.AsyncHTTPConnection(target.origin, target.tls, keepalive_expiry=KEEP_ALIVE)
+            plain = target.scheme == "http" and isinstance(slots.loop, asyncio.AbstractEventLoop)
+            return httpcore.AsyncHTTPConnection(
+                target.origin,
+                target.tls,
+                keepalive_expiry=KEEP_ALIVE,
+                network_backend=AsyncioBackend() if plain else None,
+            )
         return httpcore.AsyncHTTPProxy(target.proxy, ssl_context=target.tls, max_connections=1)
 
     def _here(self) -> _AsyncSlots:
