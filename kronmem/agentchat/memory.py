@@ -162,7 +162,10 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def tools(self, prefix: str = "") -> list[BaseTool[Any, Any]]:
-        """Make remember, recall and forget for a model; `prefix` tells several memories of one agent apart."""
+        """Make remember, recall and forget for a model; `prefix` tells several memories of one agent apart.
+
+        For mypy write `tools=[*memory.tools()]`: AssistantAgent asks for a list that could hold functions too.
+        """
         from kronmem.agentchat.tools import ForgetTool, RecallTool, RememberTool  # they are made of a memory
 
         return [RememberTool(self, prefix=prefix), RecallTool(self, prefix=prefix), ForgetTool(self, prefix=prefix)]

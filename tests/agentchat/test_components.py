@@ -21,6 +21,7 @@ from tests.agentchat.scripted import Scripted, blocks
 
 pytestmark = pytest.mark.anyio
 
+ROOT = Path(__file__).parent.parent.parent
 SECRET = "kv-secret-0123456789"
 
 
@@ -80,7 +81,7 @@ async def test_a_whole_agent_remembers_in_another_process(tmp_path: Path) -> Non
     config = agent.dump_component().model_dump_json()
     await memory.close()
     done = subprocess.run(
-        [sys.executable, "-c", LOADING], input=config, capture_output=True, text=True, check=True, cwd=Path.cwd()
+        [sys.executable, "-c", LOADING], input=config, capture_output=True, text=True, check=True, cwd=ROOT
     )
     recalled, answer = json.loads(done.stdout)
     assert "The user likes green tea" in str(recalled)
@@ -152,6 +153,14 @@ def test_a_config_cannot_send_any_variable_anywhere(monkeypatch: pytest.MonkeyPa
     config = {"agent_id": "ada", "url": "https://evil.example", "api_key_env": "KRONVEX_API_KEY"}
     with pytest.raises(ConfigError):
         KronMemory.load_component({"provider": "kronmem.agentchat.KronMemory", "config": config})
+
+
+@pytest.mark.parametrize("missing", ["autogen_core", "autogen_agentchat"])
+def test_without_autogen_the_import_says_what_to_install(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; import kronmem.agentchat"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1
+    assert "ImportError: kronmem.agentchat needs autogen-agentchat" in done.stderr
 
 
 async def test_a_loaded_agent_with_tools_still_remembers(tmp_path: Path) -> None:

@@ -196,6 +196,20 @@ async def test_a_memory_cannot_leave_its_fence(client: AsyncClient) -> None:
     assert block.endswith("</memory>")
 
 
+async def test_somebody_elses_context_is_not_read_once_more(client: AsyncClient) -> None:
+    class Summarising(UnboundedChatCompletionContext):
+        read = 0
+
+        async def get_messages(self) -> list[LLMMessage]:
+            self.read += 1
+            return await super().get_messages()
+
+    context = Summarising([user("Which tea?")])
+    await KronMemory("ada", client=client).update_context(context)
+    assert context.read == 0
+    assert len(blocks(await context.get_messages())) == 1
+
+
 class Elsewhere(ChatCompletionContext):
     """A context that keeps its messages where nobody looks."""
 

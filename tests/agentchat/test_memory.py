@@ -213,7 +213,7 @@ def test_making_one_opens_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # each loop ended with its connection open
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # each loop ended with its connection open
 def test_one_memory_serves_one_event_loop_after_another() -> None:
     with KronvexServer() as server:
         with pytest.MonkeyPatch.context() as patch:
