@@ -18,22 +18,22 @@ TIMEOUT = 10.0
 _CLOSE = {"connection": "close"}
 
 
-async def read(web: WebRequest) -> Request:
+async def read(web: WebRequest, seconds: float = BODY_SECONDS) -> Request:
     """The whole request; HTTPException when it is too large, too slow, or its sender has gone."""
-    body = await _body(web)
+    body = await _body(web, seconds)
     raw: bytes = web.scope["raw_path"]  # as sent: what is quoted in an id stays quoted until the service reads it
     headers = tuple((name, value) for name, value in web.headers.items())
     method = "GET" if web.method == "HEAD" else web.method
     return Request(method, raw.decode("ascii"), tuple(web.query_params.multi_items()), body, headers, TIMEOUT)
 
 
-async def _body(web: WebRequest) -> bytes:
+async def _body(web: WebRequest, seconds: float) -> bytes:
     declared = web.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > MAX_BODY:
         raise HTTPException(413, "The body is too large", _CLOSE)
     body = bytearray()
     try:
-        with anyio.fail_after(BODY_SECONDS):
+        with anyio.fail_after(seconds):
             async for chunk in web.stream():
                 body += chunk
                 if len(body) > MAX_BODY:
