@@ -71,13 +71,13 @@ def test_eight_processes_share_one_file_for_ten_seconds(tmp_path: Path) -> None:
 def kill_a_writer(path: str, times: int) -> None:
     acknowledged: set[str] = set()
     for turn in range(times):
-        writer = start(WRITER, path, str(turn))
-        assert writer.stdout is not None
-        acknowledged.add(f"memory {turn} {int(writer.stdout.readline())}")
-        time.sleep(0.003 * turn)  # not to wait for anything: to be killed at different moments
-        writer.send_signal(signal.SIGKILL)
-        rest, _ = writer.communicate()
-        acknowledged |= {f"memory {turn} {line}" for line in rest.split("\n")[:-1] if line}
+        with start(WRITER, path, str(turn)) as writer:
+            assert writer.stdout is not None
+            first = writer.stdout.readline()
+            time.sleep(0.003 * turn)  # not to wait for anything: to be killed at different moments
+            writer.send_signal(signal.SIGKILL)
+            said = first + writer.stdout.read()  # not communicate(): it would not see what readline read ahead
+        acknowledged |= {f"memory {turn} {line}" for line in said.split("\n")[:-1]}
     with calling(path) as call:
         stored = {memory["content"] for memory in call("GET", "memories/export")[1]["memories"]}
         assert acknowledged <= stored
