@@ -43,6 +43,7 @@ class Sender:
     breaker: Breaker
     timeout: float
     paused_until: float = 0.0
+    left: bool = False
     link: Link = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +88,8 @@ class Delivery:
         """Deliver this client's lane from now on."""
         self._after_fork()
         with self._lock:
+            if sender.left:  # closed while another thread was queueing: its row is on disk, for the next process
+                return
             if sender not in self._senders:
                 self._senders.append(sender)
             if self._thread is None or not self._thread.is_alive():
@@ -98,6 +101,7 @@ class Delivery:
         """Stop delivering this client's lane; the thread ends with the last one."""
         self._after_fork()
         with self._lock:
+            sender.left = True
             self._senders.remove(sender)
             last, thread = not self._senders, self._thread
         self._wake.set()

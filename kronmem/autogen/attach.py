@@ -16,11 +16,20 @@ _BEFORE_SEND = "process_message_before_send"
 
 
 class Attachment:
-    """Memory at work on some agents, until `detach`."""
+    """Memory at work on some agents, until `detach` or the end of a `with` block.
+
+    Detach before you close the client: what was said last may still wait to be stored.
+    """
 
     def __init__(self, timeout: float, capture: Capture | None) -> None:
         self._timeout, self._capture = timeout, capture
         self._hooks: list[tuple[ConversableAgent, str, Callable[..., object]]] = []
+
+    def __enter__(self) -> Attachment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.detach()
 
     def hook(self, agent: ConversableAgent, name: str, hook: Callable[..., object]) -> None:
         """Register a hook with an agent whose AutoGen knows that name."""

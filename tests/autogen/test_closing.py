@@ -1,0 +1,36 @@
+"""A chat's backlog may still be storing while the user closes the client: nothing hangs, nothing is lost."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kronmem import Client, delivery
+from kronmem.autogen import attach_memory
+from tests.autogen.agents import assistant, user
+from tests.servers import RawServer
+from tests.servers.openai import OpenAIServer
+from tests.servers.raw import respond
+
+SAID = "The lighthouse is painted red and white."
+
+
+def test_a_client_closed_while_it_queues_leaves_no_thread_behind() -> None:
+    with RawServer([respond(503)]) as server:
+        client = Client(server.url, api_key="kv-x", timeout=1.0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(delivery, "step", lambda name: client.close() if name == "queued" else None)
+            client.remember_later("ann", SAID)
+        assert not [thread for thread in threading.enumerate() if thread.name == "kronmem-outbox"]
+        with Client(server.url, api_key="kv-x", timeout=1.0) as later:
+            assert later.outbox.pending() == 1
+
+
+def test_an_attachment_stores_what_still_waits_when_its_block_ends(client: Client) -> None:
+    with OpenAIServer(lambda _: "TERMINATE") as server:
+        helper, ann = assistant(server), user()
+        with attach_memory(client.agent("ann"), [helper, ann]):
+            ann.initiate_chat(helper, message=SAID, silent=True)
+        assert not any(ann.hook_lists.values())
+    assert [one.content for one in client.memories("ann")] == [SAID]
