@@ -13,22 +13,20 @@ from kronmem.autogen.recall import guarded
 from kronmem.context import fence, is_fenced, without_fences
 from kronmem.outage import Outage
 
-TIMEOUT = 2.0
 
-
-def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: int = 8) -> str:
+def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: int = 8, timeout: float = 2.0) -> str:
     """Put what is known about `query` into the agent's system message, in place of an earlier block of ours.
 
-    The answer is the block: "" when nothing fits or memory does not answer within two seconds, and then the message
-    stays as it is.
+    The answer is the block: "" when nothing fits or memory does not answer within `timeout` seconds, and then the
+    message stays as it is.
     """
-    inner = memory.with_timeout(TIMEOUT)
+    inner = memory.with_timeout(timeout)
 
     def ask() -> str:
         known = inner.inject_context(query, limit)
         return known if is_fenced(known) else fence(known, source=memory.agent_id)
 
-    block = guarded(ask, TIMEOUT, Outage(f"memory of {memory.agent_id!r}"))
+    block = guarded(ask, timeout, Outage(f"memory of {memory.agent_id!r}"))
     if block:
         agent.update_system_message(f"{without_fences(agent.system_message)}\n\n{block}".strip())
     return block
@@ -52,13 +50,14 @@ class MemoryAgent(ConversableAgent):
         memory_query: str | None = None,
         recall: bool = True,
         capture: bool | Extract = True,
+        timeout: float = 2.0,
         **conversable_agent_arguments: Any,
     ) -> None:
         super().__init__(name, **conversable_agent_arguments)  # pyright: ignore[reportUnknownMemberType] -- AutoGen leaves parts bare
         self._client: Client | None = None
         self.memory = self._found(memory, agent_id)
-        self.attachment = attach_memory(self.memory, self, recall=recall, capture=capture)
-        self._query = memory_query
+        self.attachment = attach_memory(self.memory, self, recall=recall, capture=capture, timeout=timeout)
+        self._query, self._timeout = memory_query, timeout
 
     def _found(self, memory: AgentMemory | None, agent_id: str | None) -> AgentMemory:
         if memory is not None and agent_id not in (None, memory.agent_id):
@@ -89,7 +88,7 @@ class MemoryAgent(ConversableAgent):
     def _prime(self) -> None:
         query, self._query = self._query, None
         if query is not None:
-            prime(self, self.memory, query)
+            prime(self, self.memory, query, timeout=self._timeout)
 
     def receive(
         self,
