@@ -36,7 +36,10 @@ class FiveMillisecondsAway:
 
 
 async def one_by_one(client: AsyncClient) -> list[dict[str, list[Hit]]]:
-    return [{agent: await client.recall(agent, question, 1) for agent in AGENTS} for question in QUESTIONS]
+    found: list[dict[str, list[Hit]]] = []
+    for question in QUESTIONS:
+        found.append({agent: await client.recall(agent, question, 1) for agent in AGENTS})
+    return found
 
 
 async def at_once(client: AsyncClient) -> list[dict[str, list[Hit]]]:

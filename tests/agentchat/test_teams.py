@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -102,6 +103,7 @@ async def test_magentic_one(client: AsyncClient) -> None:
     pair.check(await team.run(task=TASK))
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # nobody can reach the memories of a loaded team to close them
 async def test_a_team_and_its_memory_survive_the_dump(tmp_path: Any) -> None:
     from autogen_ext.models.replay import ReplayChatCompletionClient
 
@@ -114,6 +116,8 @@ async def test_a_team_and_its_memory_survive_the_dump(tmp_path: Any) -> None:
     recalled = [one for one in result.messages if type(one).__name__ == "MemoryQueryEvent"]
     assert [one.source for one in recalled] == ["a", "b"]
     await memory.close()
+    del loaded, result, recalled
+    gc.collect()
 
 
 async def test_one_users_team_never_recalls_for_another(client: AsyncClient) -> None:
