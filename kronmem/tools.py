@@ -20,6 +20,7 @@ from kronmem.outage import Outage, bounded
 from kronmem.scope import AgentMemory, AsyncAgentMemory
 
 R = TypeVar("R")
+M = TypeVar("M", AgentMemory, AsyncAgentMemory)
 Spoken = Coroutine[object, object, str]
 
 UNAVAILABLE = "Memory is unavailable right now; continue without it."
@@ -80,8 +81,13 @@ def memory_tools(
     return _blocking(memory, prefix, timeout)
 
 
+def _impatient(memory: M, timeout: float) -> M:
+    """The same memory, its own deadline a little earlier: what cannot be stored in time is queued in time."""
+    return memory.with_timeout(0.8 * timeout)
+
+
 def _blocking(memory: AgentMemory, prefix: str, timeout: float) -> MemoryTools[str]:
-    inner, outage = memory.with_timeout(timeout), Outage(f"memory of {memory.agent_id!r}")
+    inner, outage = _impatient(memory, timeout), Outage(f"memory of {memory.agent_id!r}")
 
     def ask(work: Callable[[], str]) -> str:
         try:
@@ -117,7 +123,7 @@ def _blocking(memory: AgentMemory, prefix: str, timeout: float) -> MemoryTools[s
 
 
 def _awaiting(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTools[Spoken]:
-    inner, outage = memory.with_timeout(timeout), Outage(f"memory of {memory.agent_id!r}")
+    inner, outage = _impatient(memory, timeout), Outage(f"memory of {memory.agent_id!r}")
 
     async def ask(work: Callable[[], Awaitable[str]]) -> str:
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kronmem import InvalidInputError, Memory, NotFoundError
+from kronmem import ConfigError, InvalidInputError, Memory, NotFoundError
 
 AGENT = "autogen-assistant-user123"
 
@@ -231,3 +231,10 @@ def test_odd_but_harmless_ids_work(client: Any) -> None:
         stored = client.remember(name, "alpha bravo", session_id="s & p")
         assert client.recall(name, "alpha bravo", session_id="s & p")[0].memory.id == stored.id
         assert client.clear(name, session_id="s & p") == 1
+
+
+def test_a_closed_client_says_so(client: Any) -> None:
+    client.remember(AGENT, "alpha bravo")
+    client.close()
+    with pytest.raises(ConfigError, match="closed"):
+        client.recall(AGENT, "alpha bravo")

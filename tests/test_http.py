@@ -17,7 +17,6 @@ import respx
 from kronmem import (
     AsyncClient,
     Client,
-    ConfigError,
     DeadlineError,
     KronmemError,
     RateLimitError,
@@ -276,13 +275,6 @@ def test_a_client_works_in_many_threads_and_after_a_fork() -> None:
             os._exit(0 if len(client.recall("alice", "alpha bravo")) == 1 else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert len(client.recall("alice", "alpha bravo")) == 1
-
-
-def test_a_closed_client_says_so(kind: str) -> None:
-    with RawServer([respond(200, body=FOUND)]) as server, shell(kind, server.url) as client:
-        client.close()
-        with pytest.raises(ConfigError, match="closed"):
-            client.recall("alice", "question")
 
 
 def test_a_transport_can_be_passed_in() -> None:

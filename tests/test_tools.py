@@ -86,15 +86,25 @@ def test_what_models_really_send_is_taken(model: Model) -> None:
         assert say("remember", "x" * 1_000_000).startswith("Not done: content is 1000000 characters")
 
 
-@pytest.mark.parametrize("action", [close(), hang(), respond(500), respond(200, body="garbage"), respond(401)])
+@pytest.mark.parametrize(
+    ("action", "refused"),
+    [
+        (close(), False),
+        (hang(), False),
+        (respond(500), False),
+        (respond(200, body="garbage"), False),
+        (respond(401), True),
+    ],
+)
 def test_a_failing_memory_is_answered_in_words_and_logged_once(
-    model: Model, action: Any, caplog: pytest.LogCaptureFixture
+    model: Model, action: Any, refused: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with RawServer([action]) as server:
         say = model(server.url, timeout=0.3)
         assert [say("recall", "question") for _ in range(2)] == [DOWN] * 2
-        assert say("remember", "text") == DOWN
         assert say("forget", "m1") == DOWN
+        told = say("remember", "text")
+        assert told == DOWN if refused else told.startswith("Queued, not yet stored")
     lines = [record for record in caplog.records if "memory of 'team-7' is unavailable" in record.message]
     assert [record.levelno for record in lines] == [logging.WARNING]
 

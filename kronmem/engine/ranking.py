@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from kronmem.engine import text
 from kronmem.engine.store import Found
@@ -19,6 +19,8 @@ K1 = 0.9
 B = 0.3
 SOFT = 0.5
 """A related term counts half its similarity of the term itself."""
+VARIANT = 0.5
+"""A word that only begins like the one that was said."""
 NAME = 2.0
 """A name nobody mentioned says more than a word nobody used: words have synonyms."""
 COMPANY = (0.3, 0.15)
@@ -72,6 +74,16 @@ def ask(question: str) -> Question:
     names = text.names(question)
     groups = [Group(t, said[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
     return Question(tuple(groups), sum(said.values()))
+
+
+def with_variants(question: Question, variants: Mapping[str, Iterable[str]]) -> Question:
+    """Let words that begin alike stand for those nobody used: to us they are one word, to the stemmer not always."""
+    return replace(question, groups=tuple(_widened(group, variants.get(group.term, ())) for group in question.groups))
+
+
+def _widened(group: Group, alike: Iterable[str]) -> Group:
+    known = {group.term, *(soft for soft, _ in group.soft)}
+    return replace(group, soft=group.soft + tuple((term, VARIANT) for term in alike if term not in known))
 
 
 def _soft(term: str) -> tuple[tuple[str, float], ...]:

@@ -144,8 +144,9 @@ def _as_uuid(client_id: str | None) -> str | None:
 
 
 def _fingerprint(place: Place, draft: Draft) -> bytes:
-    said = [place.agent, draft.content, draft.memory_type, draft.session_id, draft.tags, draft.metadata]
-    text = json.dumps([*said, draft.ttl, draft.pinned], sort_keys=True)
+    # Not the lifetime: what waited in an outbox arrives with what is left of it, and is still the same memory.
+    said = [place.agent, draft.content, draft.memory_type, draft.session_id, draft.tags, draft.metadata, draft.pinned]
+    text = json.dumps(said, sort_keys=True)
     return hashlib.sha256(text.encode()).digest()
 
 

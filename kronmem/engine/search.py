@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from kronmem.engine import ranking
+from kronmem.engine import ranking, text
 from kronmem.engine.embedding import cosine
 from kronmem.engine.store import Filter, Found, Page, Reader, Row, Space
 
@@ -16,6 +16,8 @@ SOFT_BOUND = 1000
 """The same for a term that is only related."""
 COMPLETED = 500
 """So many of those."""
+VARIANTS = 4
+"""So many words that begin alike stand for one that nobody used."""
 RESCORED = 100
 """So many candidates are compared by vector."""
 EVERYTHING = Filter()
@@ -67,6 +69,15 @@ def _score(rows: Reader, space: Space, question: ranking.Question, within: froze
     weights = ranking.Weights(space.count, max(space.words / max(space.count, 1), 1.0))
     bounds = {term: BOUND if said else SOFT_BOUND for term, said in question.terms().items()}
     found = {term: rows.postings(space, term, within, bound) for term, bound in bounds.items()}
+    variants = {
+        group.term: rows.terms_like(space, start, VARIANTS)
+        for group in question.groups
+        if not found[group.term].spread and (start := text.variant_start(group.term))
+    }
+    question = ranking.with_variants(question, variants)
+    new = {term: SOFT_BOUND for terms in variants.values() for term in terms if term not in bounds}
+    found |= {term: rows.postings(space, term, within, bound) for term, bound in new.items()}
+    bounds |= new
     if any(where.cut for where in found.values()):
         rare = {term: where if not where.cut else replace(where, postings=()) for term, where in found.items()}
         best = ranking.by_relevance(ranking.score(question, rare, weights))[:COMPLETED]

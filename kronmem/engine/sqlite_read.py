@@ -100,6 +100,15 @@ class Reading:
         cut = len(found) == bound
         return Found(found, _spread(space, bound, found[-1][0]) if cut else len(found), cut)
 
+    def terms_like(self, space: Space, start: str, limit: int) -> list[str]:
+        # One seek a term: DISTINCT would walk through all postings of each.
+        sql = "SELECT min(term) FROM posting WHERE space = ? AND term > ? AND term < ?"
+        found: list[str] = []
+        last, end = start[:-1] + chr(ord(start[-1]) - 1) + "\U0010ffff", start + "\U0010ffff"
+        while len(found) < limit and (last := self._db.execute(sql, (space.id, last, end)).fetchone()[0]) is not None:
+            found.append(last)
+        return found
+
     def _postings_within(self, space: Space, term: str, within: frozenset[int], bound: int) -> Found:
         sql = f"SELECT count(*), min(number) FROM ({_POSTINGS} LIMIT ?)"
         seen, oldest = self._db.execute(sql, (space.id, term, bound)).fetchone()

@@ -111,6 +111,11 @@ def stem(word: str) -> str:
         return _stemmer.stemWord(word)
 
 
+def variant_start(term: str) -> str | None:
+    """How words begin that may be the same word in another form; short ones have too many neighbours."""
+    return term[: max(5, len(term) - 2)] if len(term) > 5 and term.isalpha() and term.isascii() else None
+
+
 def related(term: str) -> list[tuple[str, float]]:
     """Terms close in meaning to `term`, with their similarity from 0 to 1."""
     neighbours = _soft_terms().get(term, "").split()

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kronmem.core.wire import Reply, Request
+from kronmem.errors import ConfigError
 
 if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is imported
     import anyio
@@ -29,6 +30,7 @@ class LocalTransport:
     def __init__(self, open_service: Callable[[], Service]) -> None:
         self._open_service = open_service
         self._service: Service | None = None
+        self._closed = False
         self._opening = threading.Lock()
 
     def send(self, request: Request) -> Reply:
@@ -44,7 +46,7 @@ class LocalTransport:
     def close(self) -> None:
         """Close the database, if one was opened."""
         with self._opening:
-            service, self._service = self._service, None
+            service, self._service, self._closed = self._service, None, True
         if service is not None:
             service.close()
 
@@ -58,6 +60,8 @@ class LocalTransport:
         if (service := self._service) is not None:  # without the lock, which a fork may have left locked
             return service
         with self._opening:
+            if self._closed:
+                raise ConfigError("this client is closed")
             if self._service is None:
                 self._service = self._open_service()
             return self._service

@@ -197,3 +197,20 @@ def test_general_context_is_the_pinned_then_the_newest(call: Caller) -> None:
     assert [m["memory"]["content"] for m in reply["memories"]] == ["pinned long ago", "later 4", "later 3"]
     _, reply = call("POST", "inject-context", {"query": "general context", "session_id": "b", "limit": 1})
     assert [m["memory"]["content"] for m in reply["memories"]] == ["later 4"]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [("Alice is allergic to peanuts", "any food allergies?"), ("The project runs on PostgreSQL", "postgres")],
+)
+def test_a_word_in_another_form_is_found(call: Caller, said: str, asked: str) -> None:
+    call.remember(said)
+    call.remember("Lunch is at noon")
+    assert call.recall(asked) == [said]
+
+
+def test_words_that_only_begin_alike_do_not_answer_for_a_word_that_was_used(call: Caller) -> None:
+    call.remember("The university opens in May")
+    call.remember("The universe is large")
+    assert call.recall("universe")[0] == "The universe is large"
+    assert call.hits("universe")[0]["similarity"] > 0.8

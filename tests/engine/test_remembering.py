@@ -105,7 +105,6 @@ def test_an_idempotency_key_is_a_client_id_too(call: Caller) -> None:
         {"memory_type": "context"},
         {"session_id": "s"},
         {"tags": ["x"]},
-        {"ttl_days": 1},
         {"pinned": True},
         {"metadata": {"kronmem": {"id": ID}, "more": 1}},
     ],
@@ -247,3 +246,10 @@ def test_one_client_id_from_many_threads_is_one_memory(tmp_path: Path) -> None:
         assert {status for status, _ in replies} == {201}
         assert {m["id"] for _, m in replies} == {ID}
         assert call.contents() == ["tea at five"]
+
+
+def test_the_same_client_id_with_less_of_its_lifetime_left_is_the_same_memory(call: Caller) -> None:
+    call("POST", "remember", with_id(ID, ttl_days=2))
+    status, _ = call("POST", "remember", with_id(ID, ttl_seconds=86_400))
+    assert status == 201
+    assert call.contents() == ["tea at five"]
