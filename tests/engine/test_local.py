@@ -127,8 +127,8 @@ def test_an_unusable_database_is_raised_not_answered(tmp_path: Path) -> None:
 
 
 def test_closing_twice_or_unopened_is_fine() -> None:
+    open_sqlite(":memory:").close()
     local = open_sqlite(":memory:")
-    local.close()
     local.send(RECALL)
     local.close()
     local.close()
