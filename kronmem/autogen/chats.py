@@ -6,16 +6,18 @@ Saving works at any time, also in `finally` after a chat has died; the context m
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import JsonValue
 
-from kronmem import ConfigError, State
+from kronmem import ConfigError, InvalidInputError, KronmemError, State
 from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
 from kronmem.autogen.messages import Message
+from kronmem.outage import Outage
 
+T = TypeVar("T")
 Last = tuple[Agent, Message]
 
 
@@ -65,25 +67,40 @@ def resume_group_chat(state: State, key: str, manager: GroupChatManager) -> Last
 
 @contextmanager
 def persisted_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> Generator[bool]:
-    """Resume on the way in, save on the way out, also after an exception; the value says whether there was a chat."""
-    resumed = resume_chat(state, key, first, second)
+    """Resume on the way in, save on the way out, also after an exception; the value says whether there was a chat.
+
+    When the store is out of reach the chat goes on without: logged, and nothing is written over what was not read.
+    """
+    read = _tried(key, lambda: resume_chat(state, key, first, second))
     try:
-        yield resumed
+        yield bool(read and read[0])
     finally:
-        save_chat(state, key, first, second)
+        if read:
+            _tried(key, lambda: save_chat(state, key, first, second))
 
 
 @contextmanager
 def persisted_group_chat(state: State, key: str, manager: GroupChatManager) -> Generator[Last | None]:
-    """Resume on the way in, save on the way out, also after an exception; the value is that of `resume_group_chat`."""
-    last = resume_group_chat(state, key, manager)
+    """The same for a group; the value is that of `resume_group_chat`."""
+    read = _tried(key, lambda: resume_group_chat(state, key, manager))
     before = list(manager.groupchat.messages)
     try:
-        yield last
+        yield read[0] if read else None
     finally:
         # Until its last message is sent again, a resumed chat is one message short of what was saved.
-        if last is None or manager.groupchat.messages != before:
-            save_group_chat(state, key, manager)
+        if read and (read[0] is None or manager.groupchat.messages != before):
+            _tried(key, lambda: save_group_chat(state, key, manager))
+
+
+def _tried(key: str, work: Callable[[], T]) -> tuple[T] | None:
+    """What the store answers, in a tuple; None when it does not. A mistake in the program is still an error."""
+    try:
+        return (work(),)
+    except (ConfigError, InvalidInputError):
+        raise
+    except KronmemError as error:
+        Outage(f"the chat saved under {key!r}").begins(error)
+        return None
 
 
 def _saved(state: State, key: str, kind: str, part: str) -> JsonValue:

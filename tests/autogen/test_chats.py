@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kronmem import AgentMemory, Client, ConfigError, State
+from kronmem import AgentMemory, Client, ConfigError, KronmemError, State
 from kronmem.autogen import (
     attach_memory,
     persisted_chat,
@@ -201,3 +201,18 @@ def test_a_new_chat_in_a_resumed_group_replaces_the_old_one(memory: AgentMemory,
         lead, _, _ = group(server, memory, 8)
         assert resume_group_chat(state, "harbour", lead) is not None
         assert contents(lead.groupchat.messages) == ["And what about the quay?"]
+
+
+def test_a_store_out_of_reach_neither_stops_a_chat_nor_is_written_over(memory: AgentMemory, state: State) -> None:
+    with OpenAIServer(lambda _: "Very well. TERMINATE") as server, Client("http://127.0.0.1:9", timeout=0.2) as down:
+        lead, ann, _ = group(server, memory, 8)
+        with persisted_group_chat(down.state("ann"), "harbour", lead) as last:
+            assert last is None
+            ann.initiate_chat(lead, message="What is new in the harbour?", silent=True)
+        helper, ann = assistant(server), user()
+        with persisted_chat(down.state("ann"), "pair", helper, ann) as resumed:
+            assert resumed is False
+            ann.initiate_chat(helper, message="And what about the quay?", silent=True)
+        assert len(server.prompts) == 2
+        with pytest.raises(KronmemError):
+            save_chat(down.state("ann"), "pair", helper, ann)

@@ -86,8 +86,8 @@ def test_a_group_finishes_without_its_memory(broken: AgentMemory, chat: Chat) ->
     with OpenAIServer(lambda _: "We manage without it. TERMINATE") as server:
         one, other, ann = assistant(server, "one"), assistant(server, "other"), user()
         lead = manager(server, [ann, one, other])
-        attach_memory(broken, lead, timeout=DEADLINE)
-        chat(ann, lead, "What do we know about the quay?")
+        with attach_memory(broken, lead, timeout=DEADLINE):
+            chat(ann, lead, "What do we know about the quay?")
         assert contents(lead.groupchat.messages)[-1] == "We manage without it. TERMINATE"
 
 
@@ -99,6 +99,7 @@ def test_an_agent_with_a_broken_memory_answers(broken: AgentMemory) -> None:
         assert contents(server.prompts[0]) == ["You help.", "Are you still there, helper?"]
         assert prime(helper, broken, "anything", timeout=DEADLINE) == ""
         assert helper.system_message == "You help."
+        helper.close()
 
 
 def test_hooks_never_raise_whatever_they_are_given(memory: AgentMemory) -> None:
