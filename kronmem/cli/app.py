@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from kronmem.cli import memories, transfer
+from kronmem.cli.demo import demo
+from kronmem.cli.doctor import doctor
+from kronmem.cli.installed import installed
 from kronmem.cli.serving import serve
 
-app = typer.Typer(
-    name="kronmem",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="Durable memory for AutoGen agents: remember and recall, embedded, served or at Kronvex.",
-)
+app = typer.Typer(name="kronmem", no_args_is_help=True, pretty_exceptions_enable=False)
+app.command()(memories.remember)
+app.command()(memories.recall)
+app.command("list")(memories.list_)
+app.command()(memories.forget)
+app.command()(memories.clear)
+app.command()(memories.agents)
+app.command()(transfer.export)
+app.command("import")(transfer.import_)
 app.command()(serve)
+app.command()(demo)
+app.command()(doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(installed("kronmem") or "0")
+        raise typer.Exit
 
 
 @app.callback()
-def options() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Durable memory for AutoGen agents: remember and recall, embedded, served or at Kronvex."""

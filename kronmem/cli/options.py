@@ -13,8 +13,15 @@ Url: TypeAlias = Annotated[
     typer.Option(
         "--url",
         help="Where memories live: http(s)://service or sqlite:///file.db. Without it as in Python: KRONMEM_URL, "
-        "KRONVEX_API_KEY, else the embedded file.",
+        "KRONVEX_API_KEY, else the embedded file. Keys come from the environment.",
         show_default=False,
     ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Type: TypeAlias = Annotated[str | None, typer.Option("--type", "-t", help="Only this type.", show_default=False)]
+Session: TypeAlias = Annotated[
+    str | None, typer.Option("--session", "-s", help="Only this session.", show_default=False)
+]
+Tags: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--tag", help="A tag; repeatable, all have to match.", show_default=False)
+]

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 
 import typer
 from pydantic import JsonValue
 
-from kronmem import ConfigError, InvalidInputError, KronmemError
+from kronmem import AuthError, Client, ConfigError, InvalidInputError, KronmemError, Memory, TransportError
+
+FIELDS = (
+    "id",
+    "agent_id",
+    "content",
+    "memory_type",
+    "session_id",
+    "tags",
+    "metadata",
+    "pinned",
+    "created_at",
+    "expires_at",
+)
+"""What a memory is in JSON: all that `import` needs to make it again."""
+
+# A terminal would obey them; a memory may hold whatever a visitor typed.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def line(text: str) -> None:
+def line(text: str, *, dim: bool = False) -> None:
     """One line for people."""
-    typer.echo(text)
+    typer.secho(_CONTROL.sub("�", text), dim=dim)
 
 
 def as_json(value: JsonValue) -> None:
@@ -25,7 +46,53 @@ def as_json(value: JsonValue) -> None:
 
 def note(text: str) -> None:
     """A word aside, which is not the answer."""
-    typer.echo(text, err=True)
+    typer.echo(_CONTROL.sub("�", text), err=True)
+
+
+def fields(memory: Memory) -> dict[str, JsonValue]:
+    """A memory in JSON."""
+    return memory.model_dump(mode="json", include=set(FIELDS))
+
+
+def memory(one: Memory, score: float | None = None) -> None:
+    """A memory in two lines: what it says, and what belongs to it."""
+    lead = "" if score is None else f"{score:.2f}  "
+    line(lead + one.content)
+    parts = [one.memory_type, age(one.created_at), "pinned" if one.pinned else "", expiry(one.expires_at)]
+    parts += [f"session {one.session_id}" if one.session_id else "", " ".join(f"#{tag}" for tag in one.tags)]
+    line(" " * len(lead) + "  " + " · ".join(part for part in [*parts, one.id] if part), dim=True)
+
+
+def age(created: datetime | None) -> str:
+    """How long ago."""
+    if created is None:
+        return ""
+    words = _span((_now() - _aware(created)).total_seconds())
+    return f"{words} ago" if words else "just now"
+
+
+def expiry(expires: datetime | None) -> str:
+    """In how long."""
+    if expires is None:
+        return ""
+    words = _span((_aware(expires) - _now()).total_seconds())
+    return f"expires in {words or 'less than a minute'}"
+
+
+def _span(seconds: float) -> str:
+    for name, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {name}{'s' if count > 1 else ''}"
+    return ""
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def _aware(when: datetime) -> datetime:
+    return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
 
 
 @contextmanager
@@ -37,8 +104,34 @@ def told() -> Generator[None, None, None]:
         note(f"kronmem: {error}")
         raise typer.Exit(2) from None
     except KronmemError as error:
-        note(f"kronmem: {error}")
+        note(f"kronmem: {error}{_advice(error)}")
         raise typer.Exit(1) from None
     except BrokenPipeError:
-        sys.stderr.close()  # `| head` has read enough; Python would complain about the pipe at exit
+        # `| head` has read enough; what is still buffered must not be complained about at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
+
+
+def _advice(error: KronmemError) -> str:
+    if isinstance(error, AuthError):
+        return "\nSet KRONMEM_API_KEY (a kronmem service) or KRONVEX_API_KEY (Kronvex)."
+    if isinstance(error, TransportError):
+        return "\nIs the service running? `kronmem doctor` tells more."
+    return ""
+
+
+@contextmanager
+def connected(url: str | None, *, outbox: bool = True) -> Generator[Client, None, None]:
+    """A client for one command. A key in KRONMEM_API_KEY goes to `url` when no KRONMEM_URL says otherwise."""
+    with told():
+        with warnings.catch_warnings(record=True) as raised:
+            client = Client(url, api_key=_key(url), outbox=None if outbox else False)
+        for warning in raised:
+            note(f"kronmem: warning: {warning.message}")
+        with client:
+            yield client
+
+
+def _key(url: str | None) -> str | None:
+    chosen = url is not None and url.startswith(("http://", "https://")) and not os.environ.get("KRONMEM_URL")
+    return os.environ.get("KRONMEM_API_KEY") or None if chosen else None

@@ -1,0 +1,132 @@
+"""`kronmem doctor`: what is configured, what is installed, what answers; and what to do about the rest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from pydantic import JsonValue
+
+from kronmem import Client, KronmemError, settings
+from kronmem.cli import options, saying
+from kronmem.cli.installed import FAMILY, imports, owners, trouble, versions
+
+LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: how it is in words, and whether it has to be mended."""
+
+    what: str
+    words: str
+    ok: bool = True
+
+    def fields(self) -> dict[str, JsonValue]:
+        """In JSON."""
+        return {"check": self.what, "ok": self.ok, "detail": self.words}
+
+
+def doctor(agent: options.AnyAgent = None, url: options.Url = None, json: options.Json = False) -> None:
+    """Tell what is configured, which AutoGen is installed and healthy, and whether the service answers.
+
+    Exits with 1 when something is broken. Keys are never shown.
+    """
+    with saying.connected(url) as client:
+        chosen = settings.resolve(url, None) if url else settings.resolve(None, None)
+        findings = [*_settings(url, chosen), *_service(client, agent), *_files(chosen), *_outbox(client, chosen)]
+        findings += [*_autogen(), *_versions()]
+        if json:
+            everything: list[JsonValue] = [finding.fields() for finding in findings]
+            saying.as_json({"ok": all(finding.ok for finding in findings), "checks": everything})
+        else:
+            _print(findings)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
+
+
+def _print(findings: list[Finding]) -> None:
+    for finding in findings:
+        saying.line(f"{'ok  ' if finding.ok else 'BAD '} {finding.what:<10} {finding.words}")
+    bad = sum(not finding.ok for finding in findings)
+    saying.line(f"{bad} to mend." if bad else "All well.")
+
+
+def _settings(url: str | None, chosen: settings.Settings) -> Iterator[Finding]:
+    if url:
+        source = "--url"
+    elif os.environ.get("KRONMEM_URL"):
+        source = "KRONMEM_URL"
+    else:
+        source = "KRONVEX_API_KEY" if os.environ.get("KRONVEX_API_KEY") else "the default"
+    keyed = "with a key" if chosen.key or os.environ.get("KRONMEM_API_KEY") else "without a key"
+    where = chosen.url if chosen.embedded else f"{chosen.url} {keyed}"
+    yield Finding("memory", f"{where} (from {source})")
+    yield Finding("home", str(settings.home()))
+
+
+def _service(client: Client, agent: str | None) -> Iterator[Finding]:
+    health = client.health()
+    name = " ".join(part for part in (health.service, health.version) if part) or "the service"
+    yield Finding("service", f"{name} answers" if health.ok else f"{health.status}: {health.error}", health.ok)
+    if not health.ok:
+        return
+    try:
+        found = client.agents()
+    except KronmemError as error:
+        yield Finding("agents", str(error), ok=False)
+        return
+    count = sum(one.memory_count for one in found if agent in (None, one.name))
+    yield Finding("agents", f"{agent}: {count} memories" if agent else f"{len(found)} with {count} memories")
+
+
+def _files(chosen: settings.Settings) -> Iterator[Finding]:
+    if chosen.scheme != "sqlite" or chosen.path == ":memory:":
+        return
+    path = Path(chosen.path)
+    if not path.exists():
+        yield Finding("database", f"{path} is made when the first memory is stored")
+        return
+    loose = _loose(path)
+    advice = f"; others can read it: chmod 600 {path}" if loose else ""
+    yield Finding("database", f"{path}, {path.stat().st_size:,} bytes, mode {_mode(path)}{advice}", not loose)
+
+
+def _loose(path: Path) -> bool:
+    return os.name == "posix" and bool(path.stat().st_mode & 0o077)
+
+
+def _mode(path: Path) -> str:
+    return f"{stat.S_IMODE(path.stat().st_mode):04o}"
+
+
+def _outbox(client: Client, chosen: settings.Settings) -> Iterator[Finding]:
+    if chosen.embedded:
+        yield Finding("outbox", "not needed: embedded memory is written directly")
+        return
+    try:
+        pending, dead = client.outbox.pending(), len(client.outbox.dead())
+    except KronmemError as error:
+        yield Finding("outbox", str(error), ok=False)
+        return
+    advice = "; client.outbox.dead() lists what was refused, retry_dead() sends it again" if dead else ""
+    yield Finding("outbox", f"{pending} waiting, {dead} refused{advice}", not dead)
+
+
+def _autogen() -> Iterator[Finding]:
+    found = versions(FAMILY)
+    said = ", ".join(f"{name} {version}" for name, version in found.items()) or "none installed"
+    wrong = trouble(owners(), lambda: imports("kronmem.autogen"))
+    yield Finding("autogen", f"{said}; {wrong}" if wrong else said, not wrong)
+
+
+def _versions() -> Iterator[Finding]:
+    own = versions(("kronmem",)).get("kronmem", "a checkout")
+    others = ", ".join(f"{name} {version}" for name, version in versions(LIBRARIES).items())
+    yield Finding("versions", f"kronmem {own}, Python {platform.python_version()} on {sys.platform}, {others}")

@@ -1,0 +1,56 @@
+"""Which AutoGen is installed, and whether it works: several distributions share the directory `autogen/`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+
+FAMILY = ("autogen", "ag2", "pyautogen", "autogen-agentchat", "autogen-core", "autogen-ext")
+CLASSIC = ("autogen", "ag2", "pyautogen", "autogen-agentchat")
+REPAIR = 'pip uninstall -y ag2 pyautogen autogen && pip install "autogen>=0.14.1,<1"'
+
+
+def installed(name: str) -> str | None:
+    """The version of a distribution, None when it is not there."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions(names: tuple[str, ...]) -> dict[str, str]:
+    """Those that are there, with their versions."""
+    found = {name: installed(name) for name in names}
+    return {name: version for name, version in found.items() if version}
+
+
+def owners() -> list[str]:
+    """The distributions that brought files of `import autogen`."""
+    return [name for name in CLASSIC if _brings(name)]
+
+
+def _brings(name: str) -> bool:
+    try:
+        files = metadata.files(name) or ()
+    except metadata.PackageNotFoundError:
+        return False
+    return any(file.as_posix() == "autogen/__init__.py" for file in files)
+
+
+def trouble(claims: list[str], works: Callable[[], str | None]) -> str | None:
+    """What is wrong with classic AutoGen, in words; None when it is well or not there at all."""
+    if len(claims) > 1:
+        return (
+            f"{' and '.join(claims)} share one directory; removing or updating either breaks the other. Run: {REPAIR}"
+        )
+    return works() if claims else None
+
+
+def imports(module: str) -> str | None:
+    """Import it in a process of its own: the error's words, or None when it works."""
+    code = f"import warnings; warnings.simplefilter('ignore'); import {module}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    lines = ran.stderr.strip().splitlines()
+    return None if ran.returncode == 0 else (lines[-1] if lines else f"import {module} failed")

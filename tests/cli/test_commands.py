@@ -1,0 +1,238 @@
+"""The command line: what it prints, what it keeps, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kronmem import Client
+from kronmem.cli.app import app
+from kronmem.cli.installed import trouble
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+def run(*words: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(words), input=stdin)
+
+
+def lines(result: Result) -> list[Any]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def told(*texts: str, agent: str = "team") -> None:
+    with Client() as client:
+        for text in texts:
+            client.remember(agent, text)
+
+
+def test_remember_then_recall() -> None:
+    stored = run("remember", "Deploys happen on Tuesdays", "--agent", "team", "--type", "decision", "--tag", "ops")
+    assert (stored.exit_code, stored.stdout[:8]) == (0, "Stored (")
+    assert run("remember", "Deploys happen on Tuesdays", "-a", "team").stdout.startswith("Already known (")
+    found = run("recall", "when do we deploy?", "--agent", "team")
+    first, second = found.stdout.splitlines()
+    assert first.endswith("  Deploys happen on Tuesdays")
+    assert "decision · just now · #ops" in second
+
+
+def test_content_and_questions_come_from_standard_input_too() -> None:
+    kept = run("remember", "-", "-a", "team", "--json", stdin="Piped in\n")
+    assert lines(kept)[0]["content"] == "Piped in"
+    found = lines(run("recall", "-", "-a", "team", "--json", stdin="piped?"))[0]
+    assert [hit["content"] for hit in found] == ["Piped in"]
+    assert 0 < found[0]["confidence"] <= 1
+
+
+def test_everything_that_belongs_to_a_memory_can_be_given() -> None:
+    words = ["--session", "s1", "--ttl-days", "3", "--metadata", '{"n": 1}', "--tag", "a", "--tag", "b", "--json"]
+    kept = lines(run("remember", "Full", "-a", "team", *words))[0]
+    assert (kept["session_id"], kept["tags"], kept["metadata"]) == ("s1", ["a", "b"], {"n": 1})
+    assert kept["expires_at"] is not None
+    pinned = lines(run("remember", "Pinned", "-a", "team", "--pinned", "--json"))[0]
+    assert pinned["pinned"] is True
+
+
+def test_list_forget_clear_and_agents() -> None:
+    told("one", "two")
+    listed = lines(run("list", "-a", "team", "--json"))
+    assert [memory["content"] for memory in listed] == ["two", "one"]
+    assert "two" in run("list", "-a", "team").stdout
+    assert run("forget", listed[0]["id"], "-a", "team").stdout == "Forgotten.\n"
+    gone = run("forget", listed[0]["id"], "-a", "team")
+    assert (gone.exit_code, gone.stderr) == (1, "kronmem: 404: Memory not found\n")
+    assert run("agents").stdout == "      1  team\n"
+    assert [agent["memory_count"] for agent in lines(run("agents", "--json", "--agent", "team"))[0]] == [1]
+    assert lines(run("clear", "-a", "team", "--yes", "--json")) == [{"deleted": 1}]
+    assert run("list", "-a", "team").stderr == "No memories.\n"
+
+
+def test_clear_does_nothing_when_nobody_can_be_asked() -> None:
+    told("stays")
+    refused = run("clear", "-a", "team")
+    assert (refused.exit_code, refused.stderr) == (2, "kronmem: nobody is there to ask: say --yes\n")
+    assert len(lines(run("list", "-a", "team", "--json"))) == 1
+
+
+@pytest.mark.parametrize("words", [("recall", "x", "-a", "a"), ("list", "-a", "a"), ("agents",), ("export", "-a", "a")])
+def test_a_service_that_is_away_is_exit_code_1(words: tuple[str, ...]) -> None:
+    ended = run(*words, "--url", NOWHERE)
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert "cannot be reached" in ended.stderr
+    assert "kronmem doctor" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("recall", "x"),
+        ("recall", "x", "-a", "../other"),
+        ("recall", "x", "-a", "a", "--limit", "1000"),
+        ("recall", "x", "-a", "a", "--url", "ftp://x"),
+        ("remember", "x", "-a", "a", "--metadata", "[1]"),
+        ("remember", "x", "-a", "a", "--metadata", "{"),
+        ("remember", "  ", "-a", "a"),
+        ("import", "/no/such/file"),
+        ("serve", "--host", "0.0.0.0"),
+        ("serve", "--port", "99999"),
+        ("nonsense",),
+    ],
+)
+def test_what_was_asked_for_wrongly_is_exit_code_2_and_one_sentence(words: tuple[str, ...]) -> None:
+    ended = run(*words)
+    assert ended.exit_code == 2
+    assert ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_what_a_memory_holds_cannot_command_the_terminal() -> None:
+    told("\x1b]0;owned\x07 \x1b[31mred [bold]markup[/bold] \u202egnp.exe")
+    shown = run("list", "-a", "team").stdout
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "[bold]markup[/bold]" in shown
+
+
+def test_export_and_import_move_memories_and_do_so_once(tmp_path: Path) -> None:
+    with Client() as client:
+        client.remember("team", "Old", "preference", tags=["t"], metadata={"k": [1]}, session_id="s")
+        client.remember("team", "Pinned", pinned=True)
+        client.remember("other", "Expiring", ttl_days=9)
+        kept = {m.content: m for name in ("team", "other") for m in client.memories(name)}
+    out, there = tmp_path / "all.jsonl", f"sqlite:///{tmp_path}/there.db"
+    assert run("export", "--output", str(out)).stderr == f"Exported 3 to {out}.\n"
+    assert run("import", str(out), "--url", there).stdout == "Imported 3.\n"
+    assert run("import", str(out), "--url", there).stdout == "Imported 0, 3 already there.\n"
+    with Client(there) as client:
+        moved = {m.content: m for name in ("team", "other") for m in client.memories(name)}
+        assert [m.content for m in client.memories("team")] == ["Pinned", "Old"]
+    for text, memory in kept.items():
+        same = {"id", "memory_type", "tags", "metadata", "session_id", "pinned"}
+        assert moved[text].model_dump(include=same) == memory.model_dump(include=same)
+    before, after = kept["Expiring"].expires_at, moved["Expiring"].expires_at
+    assert before is not None
+    assert after is not None
+    assert abs((before - after).total_seconds()) < 120
+
+
+def test_a_backup_comes_back_after_everything_was_cleared() -> None:
+    told("one", "two")
+    backup = run("export").stdout
+    run("clear", "-a", "team", "--yes")
+    assert run("import", stdin=backup).stdout == "Imported 2.\n"
+    assert [m["content"] for m in lines(run("list", "-a", "team", "--json"))] == ["two", "one"]
+
+
+def test_an_import_that_stopped_half_way_goes_on() -> None:
+    told("one", "two", "three")
+    backup = run("export").stdout
+    half = "".join(backup.splitlines(keepends=True)[1:])
+    assert lines(run("import", "--agent", "copy", "--json", stdin=half))[0]["imported"] == 2
+    assert lines(run("import", "--agent", "copy", "--json", stdin=backup))[0] == {
+        "imported": 1,
+        "already_there": 2,
+        "expired": 0,
+    }
+
+
+def test_import_takes_lines_with_little_in_them_and_leaves_out_what_is_over() -> None:
+    text = '{"content": "bare", "id": "not-a-uuid"}\n\n{"content": "over", "expires_at": "2020-01-01T00:00:00Z"}\n'
+    assert run("import", "-a", "team", stdin=text).stdout == "Imported 1, 1 expired.\n"
+
+
+@pytest.mark.parametrize("text", ["{", '{"content": 5}', "[]", '{"content": "no agent"}', '{"contents": "x"}'])
+def test_an_unreadable_line_is_named_before_anything_is_stored(text: str) -> None:
+    ended = run("import", stdin=f'{{"content": "fine", "agent_id": "team"}}\n{text}\n')
+    assert ended.exit_code == 2
+    assert "line 2" in ended.stderr
+    assert run("list", "-a", "team", "--json").stdout == ""
+
+
+def test_doctor_names_what_is_broken_and_never_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRONMEM_URL", NOWHERE)
+    monkeypatch.setenv("KRONMEM_API_KEY", "kv-very-secret")
+    ended = run("doctor", "--json")
+    assert ended.exit_code == 1
+    said = {one["check"]: one for one in lines(ended)[0]["checks"]}
+    assert said["service"]["ok"] is False
+    assert said["memory"]["detail"] == f"{NOWHERE} with a key (from KRONMEM_URL)"
+    assert said["outbox"]["detail"] == "0 waiting, 0 refused"
+    assert "autogen 0." in said["autogen"]["detail"]
+    assert said["autogen"]["ok"] is True
+    assert "Python 3." in said["versions"]["detail"]
+    assert "kv-very-secret" not in ended.output
+
+
+@pytest.mark.slow  # imports AutoGen once more
+def test_doctor_is_content_with_a_fresh_installation_and_not_with_a_readable_file(tmp_path: Path) -> None:
+    told("one")
+    assert run("doctor").stdout.endswith("All well.\n")
+    (tmp_path / "home" / "memory.db").chmod(0o644)
+    ended = run("doctor")
+    assert ended.exit_code == 1
+    assert "chmod 600" in ended.stdout
+
+
+def test_two_distributions_in_one_directory_are_trouble_even_while_they_work() -> None:
+    assert trouble([], lambda: "not asked") is None
+    assert trouble(["autogen"], lambda: None) is None
+    assert trouble(["autogen"], lambda: "ImportError: damaged") == "ImportError: damaged"
+    assert "pip uninstall -y ag2 pyautogen autogen" in str(trouble(["autogen", "ag2"], lambda: None))
+
+
+def test_without_its_libraries_the_command_says_what_to_install() -> None:
+    for missing in ("typer", "rich"):
+        code = f"import sys; sys.modules['{missing}'] = None; from kronmem.cli import main; main()"
+        ran = subprocess.run(
+            [sys.executable, "-c", code, "--help"], capture_output=True, text=True, env=dict(os.environ)
+        )
+        if missing == "rich" and ran.returncode == 0:
+            continue  # typer can do without
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.stderr == "the kronmem command needs its extra: pip install 'kronmem[cli]'\n"
+
+
+def test_every_command_has_help_and_takes_agent_url_and_json() -> None:
+    for name in (
+        "remember",
+        "recall",
+        "list",
+        "forget",
+        "clear",
+        "agents",
+        "export",
+        "import",
+        "serve",
+        "demo",
+        "doctor",
+    ):
+        shown = CliRunner().invoke(app, [name, "--help"], terminal_width=200, env={"COLUMNS": "200"})
+        assert shown.exit_code == 0, name
+        assert all(option in shown.stdout for option in ("--agent", "--url", "--json")), name

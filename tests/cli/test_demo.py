@@ -1,0 +1,81 @@
+"""`kronmem demo`: the README's first command."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kronmem import Client
+from kronmem.cli.app import app
+from kronmem.cli.demo_script import ASKING, TELLING, UNKNOWN, spoken
+
+PLAYED = """\
+The first process: a team of two agents is told something.
+
+  ada       We ship the beta on Friday. And I prefer short answers.
+  planner   → remember("The beta ships on Friday", "decision")
+  memory    ← Stored.
+  planner   Noted: the beta ships on Friday.
+  engineer  → remember("Ada prefers short answers", "preference")
+  memory    ← Stored.
+  engineer  Short answers from now on.
+
+That process has ended. A second one, with new agents and the same memory:
+
+  ada       When do we ship the beta? And how do I like my answers?
+  planner   → recall("how does Ada like her answers?")
+  memory    ← 1. [preference, just now] Ada prefers short answers
+  planner   Nobody told me, but the team remembers: Ada prefers short answers.
+  engineer  → recall("when does the beta ship?")
+  memory    ← 1. [decision, just now] The beta ships on Friday
+  engineer  Nor me, but it is known: The beta ships on Friday.
+
+The memories are in {home}/memory.db; the model was a script, nothing left this machine. Next:
+
+  kronmem list --agent kronmem-demo
+  kronmem recall "when does the beta ship?" --agent kronmem-demo
+  kronmem serve    # then open http://127.0.0.1:7070/ to look at them
+"""
+
+
+@pytest.fixture
+def without_autogen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation that has no AutoGen."""
+    (tmp_path / "autogen.py").write_text("raise ModuleNotFoundError('No module named autogen', name='autogen')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parent.parent.parent)]))
+
+
+def test_without_autogen_it_plays_with_plain_tools_and_says_what_to_install(
+    without_autogen: None, tmp_path: Path
+) -> None:
+    ended = CliRunner().invoke(app, ["demo"])
+    assert ended.stdout == PLAYED.replace("{home}", str(tmp_path / "home"))
+    assert "pip install" in ended.stderr
+    with Client() as client:
+        assert len(list(client.memories("kronmem-demo"))) == 2
+
+
+def test_in_json_every_word_is_an_event(without_autogen: None, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/other.db"
+    ended = CliRunner().invoke(app, ["demo", "--json", "--url", url, "--agent", "mine"])
+    events = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [event["what"] for event in events if event["process"] == 2].count("calls") == 2
+    with Client(url) as client:
+        assert [agent.name for agent in client.agents()] == ["mine"]
+
+
+@pytest.mark.slow
+def test_with_autogen_a_real_team_says_the_same_twice(tmp_path: Path) -> None:
+    for _ in range(2):
+        ended = CliRunner().invoke(app, ["demo"])
+        assert (ended.exit_code, ended.stderr) == (0, "")
+        assert ended.stdout == PLAYED.replace("{home}", str(tmp_path / "home"))
+
+
+def test_the_scripted_model_makes_nothing_up() -> None:
+    assert [spoken(part, "No relevant memories.") for part in ASKING] == [UNKNOWN, UNKNOWN]
+    assert [spoken(part, "Memory is unavailable right now; continue without it.") for part in TELLING] == [UNKNOWN] * 2
