@@ -8,8 +8,8 @@ so that a question about something never mentioned scores low however the others
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kronmem.engine import text
@@ -144,12 +144,33 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
     """
     near, far = COMPANY
-    own = scores.get
+    low = min(scores, default=0) - 2
+    own = _laid_out(scores, low)
     return {
         n: score
-        + max(1 - score, 0.0) * (near * (own(n - 1, 0.0) + own(n + 1, 0.0)) + far * (own(n - 2, 0.0) + own(n + 2, 0.0)))
+        + max(1 - score, 0.0)
+        * (near * (own[n - low - 1] + own[n - low + 1]) + far * (own[n - low - 2] + own[n - low + 2]))
         for n, score in scores.items()
     }
+
+
+def _laid_out(scores: Mapping[int, float], low: int) -> Sequence[float] | Mapping[int, float]:
+    """The scores by distance from `low`: in a list where they lie close, which is twice as fast to read."""
+    span = max(scores, default=0) - low + 3
+    if span > 20 * len(scores) + 100:
+        return defaultdict(float, {number - low: score for number, score in scores.items()})
+    laid = [0.0] * span
+    for number, score in scores.items():
+        laid[number - low] = score
+    return laid
+
+
+def best(scores: Mapping[int, float], count: int) -> list[int]:
+    """The first `count` of `by_relevance`, without sorting the rest."""
+    if len(scores) <= count:
+        return by_relevance(scores)
+    least = sorted(scores.values())[-count] - 1e-9  # what rounding makes equal to the last one may be newer
+    return by_relevance({number: score for number, score in scores.items() if score >= least})[:count]
 
 
 def by_relevance(scores: Mapping[int, float]) -> list[int]:

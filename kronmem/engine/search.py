@@ -51,8 +51,11 @@ def search(rows: Reader, space: Space, asked: Search, now: float, vector: Sequen
     if vector is not None:
         scores, gate = _rescore(rows, space, scores, within, vector), ranking.vector_gate(space.count)
     floor = asked.threshold if asked.threshold is not None else 0.0
-    ranked = [number for number in ranking.by_relevance(scores) if min(scores[number], 1.0) >= floor]
+    ranked = [number for number in ranking.best(scores, 4 * asked.limit) if min(scores[number], 1.0) >= floor]
     live = list(islice(_live(rows, space, ranked, asked.limit, now), asked.limit))
+    if len(live) < asked.limit and len(scores) > len(ranked):  # much has expired: look further down
+        ranked = [number for number in ranking.by_relevance(scores) if min(scores[number], 1.0) >= floor]
+        live = list(islice(_live(rows, space, ranked, asked.limit, now), asked.limit))
     if asked.threshold is None and live and scores[live[0].number] < gate:
         return []
     return [_hit(row, min(scores[row.number], 1.0), now) for row in live]
@@ -68,7 +71,7 @@ def latest(rows: Reader, space: Space, only: Filter, limit: int, now: float) -> 
 def _score(rows: Reader, space: Space, question: ranking.Question, within: frozenset[int] | None) -> dict[int, float]:
     weights = ranking.Weights(space.count, max(space.words / max(space.count, 1), 1.0))
     bounds = {term: BOUND if said else SOFT_BOUND for term, said in question.terms().items()}
-    found = {term: rows.postings(space, term, within, bound) for term, bound in bounds.items()}
+    found = rows.postings(space, bounds, within)
     variants = {
         group.term: rows.terms_like(space, start, VARIANTS)
         for group in question.groups
@@ -76,7 +79,7 @@ def _score(rows: Reader, space: Space, question: ranking.Question, within: froze
     }
     question = ranking.with_variants(question, variants)
     new = {term: SOFT_BOUND for terms in variants.values() for term in terms if term not in bounds}
-    found |= {term: rows.postings(space, term, within, bound) for term, bound in new.items()}
+    found |= rows.postings(space, new, within) if new else {}
     bounds |= new
     if any(where.cut for where in found.values()):
         rare = {term: where if not where.cut else replace(where, postings=()) for term, where in found.items()}
@@ -92,7 +95,7 @@ def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequen
     if not where.cut:
         return where
     missing = frozenset(best) - {number for number, _, _ in where.postings}
-    return replace(where, postings=[*where.postings, *rows.postings(space, term, missing, BOUND).postings])
+    return replace(where, postings=[*where.postings, *rows.postings(space, {term: BOUND}, missing)[term].postings])
 
 
 def _live(rows: Reader, space: Space, ranked: list[int], limit: int, now: float) -> Iterator[Row]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, Protocol
 
 from kronmem.engine.store import Filter, Found, Page, Posting, Receipt, Row, Space, StateValue
@@ -93,9 +94,22 @@ class Reading:
         lists = (self._db.execute(_NUMBERS, (space.id, label)) for label in labels_of(only))
         return frozenset[int].intersection(*(frozenset[int](row[0] for row in found) for found in lists))
 
-    def postings(self, space: Space, term: str, within: frozenset[int] | None, bound: int) -> Found:
-        if within is not None:
-            return self._postings_within(space, term, within, bound)
+    def postings(self, space: Space, bounds: Mapping[str, int], within: frozenset[int] | None) -> dict[str, Found]:
+        if within is None and space.last < max(bounds.values(), default=0):
+            return self._all_postings(space, bounds)  # in so small a space bounds save nothing: one look for all
+        if within is None:
+            return {term: self._newest_postings(space, term, bound) for term, bound in bounds.items()}
+        return {term: self._postings_within(space, term, within, bound) for term, bound in bounds.items()}
+
+    def _all_postings(self, space: Space, terms: Iterable[str]) -> dict[str, Found]:
+        found = dict.fromkeys(terms, _NOWHERE)
+        rows = self._db.execute(_POSTINGS_OF, (space.id, json.dumps(list(found)))).fetchall()
+        for term, group in groupby(rows, _term):
+            postings = [row[1:] for row in group]
+            found[term] = Found(postings, len(postings), cut=False)
+        return found
+
+    def _newest_postings(self, space: Space, term: str, bound: int) -> Found:
         found: list[Posting] = self._db.execute(f"{_POSTINGS} LIMIT ?", (space.id, term, bound)).fetchall()
         cut = len(found) == bound
         return Found(found, _spread(space, bound, found[-1][0]) if cut else len(found), cut)
@@ -153,6 +167,11 @@ _POSTINGS_AT = (
     f"SELECT number, worth >> {LENGTH_BITS}, worth & {(1 << LENGTH_BITS) - 1} FROM posting WHERE space = ? AND term = ?"
 )
 _POSTINGS = f"{_POSTINGS_AT} ORDER BY number DESC"
+_POSTINGS_OF = _POSTINGS_AT.replace("SELECT", "SELECT term,").replace(
+    "term = ?", "term IN (SELECT value FROM json_each(?))"
+)
+_NOWHERE = Found((), 0, cut=False)
+_term = itemgetter(0)
 
 
 def key(space_id: int, number: int) -> int:
