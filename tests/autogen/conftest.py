@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import certifi
@@ -17,6 +21,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what old versions say while they are imported is theirs
     import autogen  # noqa: F401
 
+gc.freeze()  # what was imported stays: sweeping after each module takes milliseconds then
+
 # What the frameworks do with their own sockets, event loops and pydantic models is not ours to mend.
 THEIRS = (
     "ignore::ResourceWarning",
@@ -27,6 +33,8 @@ THEIRS = (
 )
 
 Chat = Callable[..., Any]
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+TWO_PROCESSES = ("register_tools", "resume_group_chat")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,6 +62,26 @@ def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SSL_CERT_FILE", str(path))
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def started(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Popen[str]]]:
+    """The examples that begin a second process, begun before all tests: importing AutoGen is most of what they do."""
+    wanted = [name for name in TWO_PROCESSES if any(f"promises[{name}]" in item.name for item in request.session.items)]
+    home = tmp_path_factory.mktemp("examples")
+    settings = {**os.environ, "KRONMEM_HOME": str(home), "PYTHONPATH": str(EXAMPLES.parent)}
+    running = {
+        name: Popen(
+            [sys.executable, f"{EXAMPLES}/{name}.py"], stdout=PIPE, stderr=PIPE, text=True, env=settings, cwd=home
+        )
+        for name in wanted
+    }
+    yield running
+    for example in running.values():
+        example.kill()
+        example.communicate()
 
 
 @pytest.fixture
