@@ -38,6 +38,7 @@ class _Read(BaseModel):
 
 
 Tags = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Tag = Annotated[str, Field(min_length=1, max_length=255)]
 Session = Annotated[str, Field(min_length=1, max_length=255)]
 
 
@@ -48,7 +49,7 @@ class Remember(_Read):
     session: Session | None = None
     metadata: dict[str, JsonValue] | None = None
     ttl: Annotated[Annotated[int, Field(ge=60, le=315_360_000)] | None, BeforeValidator(_some)] = None
-    tags: list[str] | None = None
+    tags: Annotated[list[Tag], Field(max_length=100)] | None = None
 
 
 class Recall(_Read):

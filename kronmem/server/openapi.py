@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, cast
 
 from pydantic import BaseModel, JsonValue
@@ -16,13 +16,18 @@ Json = dict[str, JsonValue]
 _Used = tuple[type[BaseModel], Literal["validation", "serialization"]]
 
 _REF = "#/components/schemas/{model}"
+_OUT = r"\x00-\x1f\x7f-\x9f/\\?#%"
 _ID: Json = {
     "type": "string",
     "minLength": 1,
     "maxLength": 255,
-    "pattern": r"^(?!\.{1,2}$)(?! )[^\x00-\x1f\x7f-\x9f/\\?#%]+(?<! )$",
+    "pattern": rf"^(?!\.{{1,2}}$)[^\s{_OUT}]([^{_OUT}]*[^\s{_OUT}])?$",
 }
-_NARROW: dict[str, str] = {"BotWire namespace": "^[A-Za-z0-9_-]{1,64}$", "BotWire key": "^[A-Za-z0-9_-]{1,128}$"}
+_IDS = frozenset({"session_id", "session", "after", "id", "name"})
+_NARROW: dict[str, str] = {
+    "BotWire namespace": "^[A-Za-z0-9_-]{1,64}$",
+    "BotWire key": r"^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,128}$",
+}
 _SCHEMES: Json = {
     "Kronvex": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     "BotWire": {"type": "http", "scheme": "basic", "description": "The key is the password."},
@@ -65,6 +70,18 @@ class _Schemas:
         models.extend((model, "serialization") for model in REPLIES.values())
         self._refs, found = models_json_schema(models, ref_template=_REF)
         self.all = cast("Json", found.get("$defs", {}))
+        for row in rows:
+            self._tighten(row.reads)
+            if row.method == "PATCH":  # an agent's name is its id: it may be repeated, but not changed
+                self.fields(row.reads)[0].pop("name", None)
+            if {"query", "message"} <= row.reads.model_fields.keys():
+                self._schema(row.reads)["anyOf"] = [_given("query"), _given("message")]
+
+    def _tighten(self, model: type[BaseModel]) -> None:
+        """Say what the models check in Python: which texts are ids, and that none is blank or holds a NUL."""
+        for name, schema in self.fields(model)[0].items():
+            for one in _strings(cast("Json", schema)):
+                one.update(_ID if name in _IDS else {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"})
 
     def read(self, model: type[BaseModel]) -> Json:
         return cast("Json", self._refs[model, "validation"])
@@ -72,10 +89,26 @@ class _Schemas:
     def given(self, model: type[BaseModel]) -> Json:
         return cast("Json", self._refs[model, "serialization"])
 
+    def _schema(self, model: type[BaseModel]) -> Json:
+        return cast("Json", self.all[cast("str", self.read(model)["$ref"]).rsplit("/", 1)[1]])
+
     def fields(self, model: type[BaseModel]) -> tuple[Json, list[str]]:
         """The fields of a model, and which of them are required."""
-        schema = cast("Json", self.all[cast("str", self.read(model)["$ref"]).rsplit("/", 1)[1]])
+        schema = self._schema(model)
         return cast("Json", schema.get("properties", {})), cast("list[str]", schema.get("required", []))
+
+
+def _given(name: str) -> Json:
+    return {"required": [name], "properties": {name: {"type": "string"}}}
+
+
+def _strings(schema: Json) -> Iterator[Json]:
+    """The schemas for text within a schema, as it is, as a choice or as an item."""
+    if schema.get("type") == "string" and "enum" not in schema and "pattern" not in schema:
+        yield schema
+    for inner in [*cast("list[Json]", schema.get("anyOf", [])), schema.get("items")]:
+        if isinstance(inner, dict):
+            yield from _strings(inner)
 
 
 def _operation(contract: Contract, row: Row, schemas: _Schemas) -> Json:
