@@ -19,7 +19,7 @@ class BoundedProtocol(H11Protocol):
         """Take the connection; make room for it if there is none."""
         super().connection_made(transport)
         self.last_heard = self.loop.time()
-        self._patience = self.loop.call_later(SILENT_SECONDS, self._leave_if_idle)
+        self._patience = self.loop.call_later(SILENT_SECONDS, self._leave_if_unused)
         if len(self.connections) > MOST:
             self._make_room()
 
@@ -38,8 +38,9 @@ class BoundedProtocol(H11Protocol):
         """Is no request under way?"""
         return self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison] -- None until the first request
 
-    def _leave_if_idle(self) -> None:
-        if self.idle:
+    def _leave_if_unused(self) -> None:
+        # Between two requests it is uvicorn's keep-alive that ends a connection: a second clock would end busy ones.
+        if self.cycle is None:  # pyright: ignore[reportUnnecessaryComparison] -- None until the first request
             self.transport.close()
 
     def _make_room(self) -> None:
