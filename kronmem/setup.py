@@ -97,10 +97,10 @@ class Setup:
         return AsyncHttpTransport(target) if given is None else Injected(target, cast("HttpxTransport", given))
 
     def _local(self) -> LocalTransport:
-        from kronmem.transport.local import open_sqlite
+        from kronmem.transport.local import open_postgres, open_sqlite
 
         if self.settings.scheme != "sqlite":
-            raise ConfigError("PostgreSQL is not supported by this version")
+            return open_postgres(self.settings.url, embed=self._embed)
         return open_sqlite(self.settings.path, embed=self._embed)
 
     def post(self, outbox: str | Path | Literal[False] | None) -> Post | None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.servers import KronvexServer, TutorialServer
 from tests.servers.kronmem import ServedKronmem
+from tests.servers.postgres import emptied, some_server
 from tests.shells import SHELLS, shell
 
 VARIABLES = (
@@ -54,11 +55,28 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedKronmem]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """One PostgreSQL for the whole run."""
+    with some_server() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> str:
+    """The url of a database with nothing in it."""
+    return emptied(postgres_server)
+
+
 @contextmanager
 def opened(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A client of one kind at one service."""
     if service == "served":
         with shell(kind, request.getfixturevalue("served").url, api_key=next(unused)) as client:
+            yield client
+        return
+    if service == "postgres":
+        with shell(kind, request.getfixturevalue("postgres")) as client:
             yield client
         return
     if service == "embedded":
@@ -70,7 +88,7 @@ def opened(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[
             yield client
 
 
-@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served"])
+@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served", "postgres"])
 def service(request: pytest.FixtureRequest) -> str:
     """Which service answers."""
     return str(request.param)

@@ -139,10 +139,10 @@ class Pool:
         self._drop_idle()
 
     @contextmanager
-    def transaction(self, begin: str, timeout: float) -> Generator[Session]:
-        """Begin, yield the session, commit; undone if the block raises."""
+    def transaction(self, begin: str, timeout: float, *, wait: bool = True) -> Generator[Session]:
+        """Begin, yield the session, commit; undone if the block raises. Without `wait` only if one is free now."""
         ends = time.monotonic() + timeout
-        with self._slot(timeout), self.translated():
+        with self._slot(timeout if wait else 0.0), self.translated():
             connection, born = self._begun(begin, ends)
             try:
                 yield Session(connection, ends, max(ends - time.monotonic(), 0.001))

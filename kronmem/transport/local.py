@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from kronmem.core.wire import Reply, Request
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is
     from kronmem.engine.service import Service
 
 _AT_ONCE = 16
+_NO_PSYCOPG = "PostgreSQL needs its extra: pip install 'kronmem[postgres]'"
 
 
 class LocalTransport:
@@ -79,6 +81,28 @@ def sqlite_service(path: str, *, embed: Embed | None = None, now: Callable[[], f
     from kronmem.engine.sqlite import SqliteStore
 
     return Service(Engine(SqliteStore(path), embed=embed, now=now))
+
+
+def open_postgres(url: str, *, embed: Embed | None = None, now: Callable[[], float] = time.time) -> LocalTransport:
+    """The way to the engine on a PostgreSQL database, which is asked nothing before the first request."""
+    if find_spec("psycopg") is None:
+        raise ConfigError(_NO_PSYCOPG)
+    return LocalTransport(lambda: postgres_service(url, embed=embed, now=now))
+
+
+def postgres_service(
+    url: str, *, embed: Embed | None = None, now: Callable[[], float] = time.time, connections: int = 8
+) -> Service:
+    """The service itself on a PostgreSQL database, over at most so many connections."""
+    from kronmem.engine.engine import Engine
+    from kronmem.engine.service import Service
+
+    try:
+        from kronmem.engine.postgres import PostgresStore
+    except ImportError as error:  # psycopg, or the libpq that it cannot do without
+        raise ConfigError(_NO_PSYCOPG) from error
+    store = PostgresStore(url, vectors=embed is not None, connections=connections)
+    return Service(Engine(store, embed=embed, now=now))
 
 
 def _limiter() -> anyio.CapacityLimiter:

@@ -11,7 +11,7 @@ from typing import Any
 from kronmem.core.wire import Request
 from kronmem.engine.embedding import Embed
 from kronmem.engine.service import Service
-from kronmem.transport.local import sqlite_service
+from kronmem.transport.local import postgres_service, sqlite_service
 
 START = 1_800_000_000.0
 
@@ -75,11 +75,17 @@ class Caller:
         return Caller(self.service, self.clock, owner, agent)
 
 
+def opened(path: str, clock: Clock, embed: Embed | None = None) -> Service:
+    """The service on a file or a PostgreSQL url."""
+    make = postgres_service if path.startswith("postgresql:") else sqlite_service
+    return make(path, now=clock, embed=embed)
+
+
 @contextmanager
 def calling(path: str = ":memory:", *, clock: Clock | None = None, embed: Embed | None = None) -> Iterator[Caller]:
-    """A caller of a service on `path`, closed at the end."""
+    """A caller of a service on `path`, a file or a PostgreSQL url, closed at the end."""
     clock = clock or Clock()
-    service = sqlite_service(path, now=clock, embed=embed)
+    service = opened(path, clock, embed)
     try:
         yield Caller(service, clock)
     finally:

@@ -9,7 +9,9 @@ import pytest
 from tests.engine.calling import Caller, calling
 
 
-@pytest.fixture
-def call() -> Iterator[Caller]:
-    with calling() as caller:
+@pytest.fixture(params=["sqlite", "postgres"])
+def call(request: pytest.FixtureRequest) -> Iterator[Caller]:
+    """Every test that takes this is asked of both stores."""
+    where = ":memory:" if request.param == "sqlite" else str(request.getfixturevalue("postgres"))
+    with calling(where) as caller:
         yield caller
