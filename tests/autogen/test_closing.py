@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +37,21 @@ def test_an_attachment_stores_what_still_waits_when_its_block_ends(client: Clien
             ann.initiate_chat(helper, message=SAID, silent=True)
         assert not any(ann.hook_lists.values())
     assert [one.content for one in client.memories("ann")] == [SAID]
+
+
+LEAVING = """
+from kronmem import Client
+from kronmem.autogen import attach_memory
+from tests.autogen.agents import user
+ann, bob = user("ann"), user("bob")
+attach_memory(Client().agent("ann"), ann)
+ann.send("The lighthouse is painted red and white.", bob, request_reply=False, silent=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_just_ends_has_stored_what_was_said() -> None:
+    root = Path(__file__).parent.parent.parent
+    subprocess.run([sys.executable, "-c", LEAVING], check=True, cwd=root)
+    with Client() as client:
+        assert [one.content for one in client.memories("ann")] == [SAID]
