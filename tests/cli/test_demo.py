@@ -59,6 +59,7 @@ def test_without_autogen_it_plays_with_plain_tools_and_says_what_to_install(
         assert len(list(client.memories("kronmem-demo"))) == 2
 
 
+@pytest.mark.slow
 def test_in_json_every_word_is_an_event(without_autogen: None, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/other.db"
     ended = CliRunner().invoke(app, ["demo", "--json", "--url", url, "--agent", "mine"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
+from typer.testing import CliRunner
 
 from kronmem import Client
+from kronmem.cli.app import app
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -48,17 +52,20 @@ def test_it_says_where_it_is_logs_without_contents_and_stops_quietly(tmp_path: P
         assert secret not in log
 
 
-def test_a_port_that_is_taken_and_a_missing_key_are_one_sentence_each(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = CliRunner().invoke(app, ["serve", "--quiet", "--db", str(tmp_path / "m.db"), "--port", port])
+    assert ended.exit_code == 2
+    assert ended.stderr == f"kronmem: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+
+
+@pytest.mark.slow
+def test_for_people_it_is_one_line_and_ctrl_c_ends_it_well(tmp_path: Path) -> None:
     with serving("--quiet", "--db", str(tmp_path / "m.db")) as process:
         assert process.stdout
         line = process.stdout.readline()
         assert line.startswith(f"kronmem serves {tmp_path}/m.db at http://127.0.0.1:")
-        port = line.split("127.0.0.1:")[1].split("/")[0]
-        command = [sys.executable, "-m", "kronmem.cli", "serve", "--db", str(tmp_path / "n.db")]
-        taken = subprocess.run(
-            [*command, "--port", port], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-        )
-        assert taken.returncode == 2
-        assert taken.stderr == f"kronmem: cannot listen on 127.0.0.1:{port}: Address already in use\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.communicate(timeout=20) == ("", "")
+        assert process.returncode == 0
