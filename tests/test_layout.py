@@ -32,7 +32,7 @@ ONLY_IN = {
         "engine/sqlite_write.py",
         "outbox_file.py",
     },
-    "psycopg": {"engine/postgres.py"},
+    "psycopg": {"engine/postgres_pool.py"},
     "starlette": {"server"},
     "uvicorn": {"server"},
     "typer": {"cli"},

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from kronmem.engine.store import Store
-from kronmem.errors import DeadlineError, StoreError
+from kronmem.errors import StoreError, TransportError
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
@@ -117,7 +117,7 @@ class Embedder:
     def _catch_up(self, after: int) -> int:
         """Embed one batch without vectors beyond the key `after`; where to go on, -1 at the end."""
         found: list[tuple[int, str]] = []
-        with suppress(DeadlineError, StoreError), self._store.read(5.0) as rows:
+        with suppress(TransportError, StoreError), self._store.read(5.0) as rows:
             found = rows.without_vector(after, _BATCH)
         if not found:
             return -1

@@ -17,7 +17,7 @@ from kronmem.engine.embedding import Embed, Embedder
 from kronmem.engine.remembering import RECEIPTS_KEPT, SWEPT, Kept, Place, remember, resolve
 from kronmem.engine.search import Hit, Search, latest, search
 from kronmem.engine.store import Draft, Filter, Page, Row, Space, StateValue, Store
-from kronmem.errors import DeadlineError, NotFoundError, StoreError
+from kronmem.errors import NotFoundError, StoreError, TransportError
 
 
 class Engine:
@@ -66,7 +66,7 @@ class Engine:
     def _counted(self, space: Space | None, hits: list[Hit]) -> list[Hit]:
         if space and hits:
             # A count is not worth an answer: it is left out when somebody else writes or nobody may.
-            with suppress(DeadlineError, StoreError), self._store.note() as rows:
+            with suppress(TransportError, StoreError), self._store.note() as rows:
                 rows.count_access(space, [hit.row.number for hit in hits])
         return hits
 

@@ -13,7 +13,7 @@ from kronmem.engine.postgres_pool import Pool, Session
 from kronmem.engine.postgres_read import Reading
 from kronmem.engine.postgres_schema import SCHEMA, Schema, is_ready, prepare, prepare_vectors, vector_type
 from kronmem.engine.postgres_write import Writing
-from kronmem.errors import DeadlineError, StoreError, TransportError
+from kronmem.errors import StoreError
 
 _POOL = 8
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -51,7 +51,7 @@ class PostgresStore:
 
     @contextmanager
     def note(self) -> Generator[Writing]:
-        """A change worth no waiting and no fsync: `DeadlineError` when it cannot be had at once."""
+        """A change worth no waiting and no fsync: `DeadlineError` when no connection is free."""
         if time.monotonic() < self._muted_until:
             raise StoreError(f"{self._pool.place} may not be written by this role")
         try:
@@ -62,8 +62,6 @@ class PostgresStore:
         except StoreError:
             self._muted_until = time.monotonic() + _MUTED
             raise
-        except TransportError as error:
-            raise DeadlineError(str(error), sent=False) from error
 
     def close(self) -> None:
         """Close the connections of this process. Later transactions are a `StoreError`."""

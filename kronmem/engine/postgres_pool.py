@@ -114,16 +114,14 @@ class Session:
             return
         if left <= 0:
             raise DeadlineError("the time was up before the database had finished", sent=False)
-        self._connection.execute(_timeout(left).encode())
+        self._connection.execute(_timeout(left).encode(), prepare=False)
         self._granted = left
 
 
 class Pool:
     """Hands out transactions on a bounded number of connections. Connects when it has to."""
 
-    def __init__(
-        self, url: str, size: int, on_first: Callable[[Pool, float], object] = lambda pool, ends: None
-    ) -> None:
+    def __init__(self, url: str, size: int) -> None:
         self.place = shown(url)
         self._url = SecretStr(url)
         self._size = size
@@ -146,7 +144,7 @@ class Pool:
             connection, born = self._begun(begin, ends)
             try:
                 yield Session(connection, ends, max(ends - time.monotonic(), 0.001))
-                connection.execute("COMMIT")
+                connection.execute("COMMIT", prepare=False)
             finally:
                 self._give_back(connection, born)
 
@@ -169,30 +167,21 @@ class Pool:
         with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
             connection, born = self._idle.pop()
             try:
-                connection.execute(start)
+                connection.execute(start, prepare=False)
                 return connection, born
             except psycopg.OperationalError:
                 connection.close()
                 self._drop_idle()  # they broke together, most likely
         connection = self._connect(ends)
         try:
-            connection.execute(start)
+            connection.execute(start, prepare=False)
         except BaseException:
             connection.close()
             raise
         return connection, time.monotonic()
 
     def _connect(self, ends: float) -> psycopg.Connection[Any]:
-        left = max(int(ends - time.monotonic()), _SHORTEST_CONNECT)
-        try:
-            wanted = {
-                **_DEFAULTS,
-                "connect_timeout": str(left),
-                **conninfo.conninfo_to_dict(self._url.get_secret_value()),
-            }
-        except psycopg.ProgrammingError:  # its message may quote the password
-            raise ConfigError("the PostgreSQL url cannot be read") from None
-        connection = psycopg.connect(**{name: str(value) for name, value in wanted.items()}, autocommit=True)
+        connection = psycopg.connect(self._conninfo(ends), autocommit=True)
         try:
             # One type for all integers: else every size of number would be a statement of its own to prepare.
             connection.adapters.register_dumper(int, Int8Dumper)
@@ -202,13 +191,21 @@ class Pool:
             raise
         return connection
 
+    def _conninfo(self, ends: float) -> str:
+        left = max(int(ends - time.monotonic()), _SHORTEST_CONNECT)
+        try:
+            given = conninfo.conninfo_to_dict(self._url.get_secret_value())
+        except psycopg.ProgrammingError:  # its message may quote the password
+            raise ConfigError("the PostgreSQL url cannot be read") from None
+        return conninfo.make_conninfo("", **{**_DEFAULTS, "connect_timeout": left, **given})
+
     def _give_back(self, connection: psycopg.Connection[Any], born: float) -> None:
         if self._pid != os.getpid():
             _orphans.append(connection)
             return
         with contextlib.suppress(psycopg.Error):
             if connection.pgconn.transaction_status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
-                connection.execute("ROLLBACK")
+                connection.execute("ROLLBACK", prepare=False)
         fit = connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
         if fit and not self._closed and time.monotonic() < born + _LIFETIME:
             self._idle.append((connection, born))

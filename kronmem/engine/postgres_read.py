@@ -145,8 +145,8 @@ class Reading:
         return [(name, count) for name, count in self._ask(f"{sql} GROUP BY session ORDER BY session", (space.id, now))]
 
     def receipt(self, owner: str, name: str, client_id: str) -> Receipt | None:
-        sql = "SELECT memory::text, body, deduplicated FROM kronmem.receipt WHERE owner = %s AND name = %s AND client = %s"
-        found = self._ask(sql, (owner, name, client_id))
+        sql = "SELECT memory::text, body, deduplicated FROM kronmem.receipt"
+        found = self._ask(f"{sql} WHERE owner = %s AND name = %s AND client = %s", (owner, name, client_id))
         return Receipt(*found[0]) if found else None
 
     def state(self, space: Space, key: str) -> StateValue | None:

@@ -18,13 +18,12 @@ _LOCK = lock_key("schema")
 _TEXT = 'text COLLATE "C"'
 
 
-def _partitioned(name: str, columns: str, storage: str) -> tuple[str, ...]:
-    parts = (
+def _parts(name: str, storage: str, partitions: int) -> list[str]:
+    return [
         f"CREATE TABLE kronmem.{name}_{n} PARTITION OF kronmem.{name} "
-        f"FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {n}) WITH ({storage})"
-        for n in range(PARTITIONS)
-    )
-    return (f"CREATE TABLE kronmem.{name}({columns}) PARTITION BY HASH (space)", *parts)
+        f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {n}) WITH ({storage})"
+        for n in range(partitions)
+    ]
 
 
 _CREATE = (
@@ -34,25 +33,18 @@ _CREATE = (
         id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, owner {_TEXT} NOT NULL, name {_TEXT} NOT NULL,
         description text, metadata text NOT NULL, created float8 NOT NULL, count integer NOT NULL,
         words bigint NOT NULL, last integer NOT NULL, UNIQUE(owner, name)) WITH (fillfactor = 50)""",
-    *_partitioned(
-        "memory",
-        f"""space integer NOT NULL, number integer NOT NULL, id uuid NOT NULL, created float8 NOT NULL, expires float8,
+    f"""CREATE TABLE kronmem.memory(
+        space integer NOT NULL, number integer NOT NULL, id uuid NOT NULL, created float8 NOT NULL, expires float8,
         accessed integer NOT NULL, pinned boolean NOT NULL, digest bytea NOT NULL, owner {_TEXT} NOT NULL,
         session {_TEXT} NOT NULL, type {_TEXT} NOT NULL, tags text NOT NULL, metadata text NOT NULL,
-        content {_TEXT} NOT NULL, PRIMARY KEY(space, number)""",
-        "fillfactor = 85",  # room for access counts
-    ),
+        content {_TEXT} NOT NULL, PRIMARY KEY(space, number)) PARTITION BY HASH (space)""",
     "CREATE UNIQUE INDEX memory_id ON kronmem.memory(space, id)",
     "CREATE UNIQUE INDEX memory_text ON kronmem.memory(space, session, digest)",
     "CREATE INDEX memory_expiry ON kronmem.memory(expires, space) WHERE expires IS NOT NULL",
     "CREATE INDEX memory_pinned ON kronmem.memory(space, number) WHERE pinned",
-    *_partitioned(
-        "posting",
-        f"""space integer NOT NULL, number integer NOT NULL, times integer NOT NULL, length integer NOT NULL,
-        term {_TEXT} NOT NULL""",
-        # An index-only scan reads what a vacuum has seen: do not wait for a fifth of a large table to be new.
-        "autovacuum_vacuum_insert_scale_factor = 0.05",
-    ),
+    f"""CREATE TABLE kronmem.posting(
+        space integer NOT NULL, number integer NOT NULL, times integer NOT NULL, length integer NOT NULL,
+        term {_TEXT} NOT NULL) PARTITION BY HASH (space)""",
     # Everything in the index: a recall reads a few short runs of it and never the table, however large the others are.
     "CREATE UNIQUE INDEX posting_term ON kronmem.posting(space, term, number) INCLUDE (times, length)",
     # By name, not by space: what became of a client's id outlives the agent.
@@ -75,7 +67,16 @@ class Schema:
     migrations: dict[int, tuple[str, ...]] = field(default_factory=lambda: dict[int, tuple[str, ...]]())
 
 
-SCHEMA = Schema(1, _CREATE)
+def schema(partitions: int = PARTITIONS) -> Schema:
+    """The tables in so many parts. What an existing database has, it keeps."""
+    # Room for access counts in the one; in the other, an index-only scan reads what a vacuum has seen: do not wait
+    # for it until a fifth of a large table is new.
+    memory = _parts("memory", "fillfactor = 85", partitions)
+    posting = _parts("posting", "autovacuum_vacuum_insert_scale_factor = 0.05", partitions)
+    return Schema(1, (*_CREATE, *memory, *posting))
+
+
+SCHEMA = schema()
 
 
 def is_ready(session: Session, place: str, schema: Schema) -> bool:

@@ -17,7 +17,8 @@ from pydantic import JsonValue
 
 from kronmem.engine import text
 from kronmem.engine.postgres_pool import Session, Value, lock_key
-from kronmem.engine.postgres_read import BITS, COLUMNS, Reading, key, labels_of, read_row
+from kronmem.engine.postgres_read import BITS, COLUMNS, Reading, key, read_row
+from kronmem.engine.sqlite_read import labels_of
 from kronmem.engine.store import Filter, Receipt, Row, Space
 
 _MAX_LENGTH = (1 << 20) - 1
@@ -38,8 +39,14 @@ class _New:
 
     def columns(self) -> tuple[Value, ...]:
         """The postings by column."""
-        by_number = [[posting[column] for posting in self.postings] for column in (0, 2, 3, 4)]
-        return [posting[1] for posting in self.postings], *by_number
+        rows = self.postings
+        return (
+            [r[0] for r in rows],
+            [r[1] for r in rows],
+            [r[2] for r in rows],
+            [r[3] for r in rows],
+            [r[4] for r in rows],
+        )
 
 
 class Writing(Reading):
@@ -65,12 +72,12 @@ class Writing(Reading):
 
     def finish(self) -> None:
         """Send what waits, and the counters of the spaces that changed."""
-        self._send()
         sql = "UPDATE kronmem.space SET count = %s, words = %s, last = %s WHERE id = %s"
-        changed = [(space.count, space.words, space.last, space.id) for space in self._counted.values()]
-        if changed:
-            self._session.run_many(sql, changed)
-            self._counted = {}
+        with self._session.together():
+            self._send()
+            for space in self._counted.values():
+                self._session.run(sql, (space.count, space.words, space.last, space.id))
+        self._counted = {}
 
     # Spaces
 
@@ -210,7 +217,7 @@ class Writing(Reading):
     def receipt(self, owner: str, name: str, client_id: str) -> Receipt | None:
         self._lock(owner, name)
         waits = (owner, name, client_id) in self._new.names
-        return (super() if waits else self._stored).receipt(owner, name, client_id)
+        return super().receipt(owner, name, client_id) if waits else self._stored.receipt(owner, name, client_id)
 
     def write_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None:
         values = (owner, name, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now)
@@ -275,8 +282,8 @@ _INSERT = """INSERT INTO kronmem.memory(space, number, id, content, type, sessio
         pinned, accessed, digest, owner)
     VALUES (%s, %s, %s::uuid, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
         (SELECT owner FROM kronmem.space WHERE id = %s))"""
-_POST = """INSERT INTO kronmem.posting(term, space, number, times, length)
-    SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])"""
+_POST = """INSERT INTO kronmem.posting(space, term, number, times, length)
+    SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[])"""
 _UNPOST = "DELETE FROM kronmem.posting WHERE space = %s AND number = %s AND term = ANY(%s)"
 _RECEIPT = """INSERT INTO kronmem.receipt(owner, name, client, memory, body, deduplicated, at)
     VALUES (%s, %s, %s, %s::uuid, %s, %s, %s) ON CONFLICT(owner, name, client) DO UPDATE SET

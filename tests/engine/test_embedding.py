@@ -3,7 +3,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -43,8 +42,7 @@ def test_a_vector_becomes_a_cosine() -> None:
     assert cosine([1.0, 0.0], b"\x00" * 4) is None
 
 
-def test_vectors_reorder_what_the_words_found(tmp_path: Path) -> None:
-    path = str(tmp_path / "memory.db")
+def test_vectors_reorder_what_the_words_found(path: str) -> None:
     texts = ["my bank is by the river boat", "my bank gave me a loan of money", "a kitten sleeps"]
     with calling(path) as call:
         for text in texts:
@@ -60,13 +58,13 @@ def test_vectors_reorder_what_the_words_found(tmp_path: Path) -> None:
         assert call.recall("money in the bank")[0] == plain[0] == texts[1]
 
 
-def test_new_memories_are_embedded_in_the_background(tmp_path: Path) -> None:
+def test_new_memories_are_embedded_in_the_background(path: str) -> None:
     embed = Meanings()
-    with calling(str(tmp_path / "memory.db"), embed=embed) as call:
+    with calling(path, embed=embed) as call:
         call.remember("a kitten sleeps")
         wait_for(embed, 1)
         call.service.close()
-    with calling(str(tmp_path / "memory.db"), embed=embed) as call:
+    with calling(path, embed=embed) as call:
         assert call.recall("feline", threshold=0) == ["a kitten sleeps"]
         call.remember("a kitten sleeps")
     assert embed.seen.count("a kitten sleeps") == 1

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from kronmem.transport.local import sqlite_service
-from tests.engine.calling import Caller, Clock
+from tests.engine.calling import Caller, Clock, opened
+from tests.servers.postgres import emptied
 
 OWNERS = st.sampled_from(["", "someone"])
 AGENTS = st.sampled_from(["bot", "other"])
@@ -41,17 +42,20 @@ class Known:
 
 
 class Engine(RuleBasedStateMachine):
+    """Two owners with two agents each. `new_place` says where a database with nothing in it is."""
+
+    new_place: Callable[[], str]
+
     @initialize()
     def begin(self) -> None:
-        self.folder = Path(tempfile.mkdtemp())
+        self.place = type(self).new_place()
         self.clock = Clock()
-        self.service = sqlite_service(str(self.folder / "memory.db"), now=self.clock)
+        self.service = opened(self.place, self.clock)
         self.known: list[Known] = []
 
     def teardown(self) -> None:
         if hasattr(self, "service"):
             self.service.close()
-            shutil.rmtree(self.folder)
 
     def caller(self, owner: str, agent: str) -> Caller:
         return Caller(self.service, self.clock, owner, agent)
@@ -114,7 +118,7 @@ class Engine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.service.close()
-        self.service = sqlite_service(str(self.folder / "memory.db"), now=self.clock)
+        self.service = opened(self.place, self.clock)
 
     @invariant()
     def every_list_and_recall_is_right(self) -> None:
@@ -132,11 +136,26 @@ class Engine(RuleBasedStateMachine):
                 assert {h["memory"]["id"] for h in hits} == {k.id for k in self.living(owner, agent)}
 
 
-TestEngine = Engine.TestCase
-TestEngine.settings = settings(
-    max_examples=12,
-    stateful_step_count=30,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+def compare(new_place: Callable[[], str], examples: int) -> None:
+    machine = type("Placed", (Engine,), {"new_place": staticmethod(new_place)})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=30,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )
+
+
+def test_sqlite_does_what_the_model_does(tmp_path: Path) -> None:
+    numbers = count()
+    compare(lambda: str(tmp_path / f"{next(numbers)}.db"), 12)
+
+
+@pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.slow)])
+def test_postgres_does_what_the_model_does(postgres: str, examples: int) -> None:
+    compare(lambda: emptied(postgres), examples)

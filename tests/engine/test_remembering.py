@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -232,16 +231,16 @@ def test_a_batch_keeps_its_order_and_is_all_or_nothing(call: Caller) -> None:
     assert "new" not in call.contents()
 
 
-def test_identical_texts_from_many_threads_are_one_memory(tmp_path: Path) -> None:
-    with calling(str(tmp_path / "memory.db")) as call, ThreadPoolExecutor(8) as pool:
+def test_identical_texts_from_many_threads_are_one_memory(path: str) -> None:
+    with calling(path) as call, ThreadPoolExecutor(8) as pool:
         memories = list(pool.map(lambda _: call.remember("tea at five"), range(40)))
         assert len({m["id"] for m in memories}) == 1
         assert sum(not m["deduplicated"] for m in memories) == 1
         assert call.contents() == ["tea at five"]
 
 
-def test_one_client_id_from_many_threads_is_one_memory(tmp_path: Path) -> None:
-    with calling(str(tmp_path / "memory.db")) as call, ThreadPoolExecutor(8) as pool:
+def test_one_client_id_from_many_threads_is_one_memory(path: str) -> None:
+    with calling(path) as call, ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda _: call("POST", "remember", with_id(ID)), range(40)))
         assert {status for status, _ in replies} == {201}
         assert {m["id"] for _, m in replies} == {ID}

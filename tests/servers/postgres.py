@@ -99,9 +99,20 @@ def some_server() -> Iterator[str]:
         return
     server = new_server()
     try:
+        _prepare(server.url())
         yield server.url()
     finally:
         server.remove()
+
+
+def _prepare(url: str) -> None:
+    """Make the tables, in fewer parts: many tests open and empty them."""
+    from kronmem.engine.postgres import PostgresStore
+    from kronmem.engine.postgres_schema import schema
+
+    store = PostgresStore(url, schema(2))
+    with store.read(10.0):
+        store.close()
 
 
 def new_server(settings: tuple[str, ...] = QUIET) -> Postgres:
