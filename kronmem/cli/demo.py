@@ -69,8 +69,10 @@ def _tell(scene: str, who: str, what: str, words: str, json: bool) -> None:
 
 def _next(url: str, agent: str, missing: str) -> None:
     path = settings.resolve(url, None).path
-    saying.line(f"\nThe memories are in {path or url}; the model was a script, nothing left this machine. Next:\n")
-    there = "" if _is_default(url) else f" --url {shlex.quote(url)}"
+    saying.line(
+        f"\nThe memories are in {path or saying.shown(url)}; the model was a script, nothing left this machine. Next:\n"
+    )
+    there = "" if _is_default(url) else f" --url {shlex.quote(saying.shown(url))}"
     saying.line(f"  kronmem list --agent {agent}{there}")
     saying.line(f'  kronmem recall "when does the beta ship?" --agent {agent}{there}')
     saying.line(f"  kronmem serve{there if path else ''}    # then open http://127.0.0.1:7070/ to look at them")

@@ -66,7 +66,7 @@ def _settings(url: str | None, chosen: settings.Settings) -> Iterator[Finding]:
     else:
         source = "KRONVEX_API_KEY" if os.environ.get("KRONVEX_API_KEY") else "the default"
     keyed = "with a key" if chosen.key or os.environ.get("KRONMEM_API_KEY") else "without a key"
-    where = chosen.url if chosen.embedded else f"{chosen.url} {keyed}"
+    where = saying.shown(chosen.url) if chosen.embedded else f"{chosen.url} {keyed}"
     yield Finding("memory", f"{where} (from {source})")
     yield Finding("home", str(settings.home()))
 

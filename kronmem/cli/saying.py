@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from urllib.parse import urlsplit
 
 import typer
 from pydantic import JsonValue
@@ -47,6 +48,13 @@ def as_json(value: JsonValue) -> None:
 def note(text: str) -> None:
     """A word aside, which is not the answer."""
     typer.echo(_CONTROL.sub("�", text), err=True)
+
+
+def shown(url: str) -> str:
+    """An address without what may be secret in it: user, password and query. A path stays as it is."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}" if host else url
 
 
 def fields(memory: Memory) -> dict[str, JsonValue]:

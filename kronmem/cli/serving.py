@@ -16,7 +16,11 @@ Host = Annotated[str, typer.Option("--host", help="Address to listen on; beyond 
 Port = Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
 Db = Annotated[
     str | None,
-    typer.Option("--db", "--url", help="The database: sqlite:///file.db or a path. Else the embedded file."),
+    typer.Option(
+        "--db",
+        "--url",
+        help="The database: a path, sqlite:///file.db or postgresql://host/name. Else the embedded file.",
+    ),
 ]
 Key = Annotated[
     str | None,
@@ -62,8 +66,8 @@ def serve(
 
         def ready(url: str) -> None:
             page = f"{url}/" + (f"#agent={quote(agent)}" if agent else "")
-            said = f"kronmem serves {path} at {page} (Ctrl-C stops it)"
-            saying.as_json({"url": url, "page": page, "db": path}) if json else saying.line(said)
+            said = f"kronmem serves {saying.shown(path)} at {page} (Ctrl-C stops it)"
+            saying.as_json({"url": url, "page": page, "db": saying.shown(path)}) if json else saying.line(said)
 
         run(host, port, path, owners(key, keys), allow_hosts=allow_host or (), ready=ready)
 
@@ -77,6 +81,6 @@ def _path(db: str | None) -> str:
     if db is None:
         return str(settings.default_file())
     found = settings.resolve(db if "://" in db else f"sqlite:///{quote(db)}", None)
-    if found.scheme != "sqlite":
-        raise ConfigError("--db takes sqlite:///file.db or a path")
-    return found.path
+    if not found.embedded:
+        raise ConfigError("--db takes sqlite:///file.db, postgresql://host/name or a path")
+    return found.path or found.url

@@ -7,10 +7,17 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from kronmem.errors import ConfigError
 from kronmem.settings import is_loopback
-from kronmem.transport.local import sqlite_service
+from kronmem.transport.local import postgres_service, sqlite_service
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from kronmem.engine.service import Service
 
 GRACE = 30
 """Seconds that accepted requests have to finish after SIGTERM."""
@@ -25,39 +32,49 @@ def run(
     allow_hosts: Iterable[str] = (),
     ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the database at `path`; returns after SIGINT or SIGTERM, with accepted writes finished.
+    """Serve the file or postgresql:// url at `path`; returns after SIGINT or SIGTERM, with accepted writes finished.
 
     `keys` maps each key to its owner; without any, only loopback is served. `ready` is told the url.
     """
     import uvicorn
 
     from kronmem.server.app import create_app
-    from kronmem.server.connections import MOST, BoundedProtocol
     from kronmem.server.guard import Hosts
 
     if not keys and not is_loopback(host):
         raise ConfigError(f"refusing to serve {host or 'all interfaces'} without a key: others could read everything")
-    service = sqlite_service(path)
+    service = _open(path)
     try:
-        with _listening(host, port) as door, _stopped_quietly():
+        server = uvicorn.Server(_config(create_app(service, keys, Hosts(host, allow_hosts))))
+        with _listening(host, port) as door, _stopped_by_signals(server):
             if ready:
                 ready(_url(host, door))
-            app = create_app(service, keys, Hosts(host, allow_hosts))
-            config = uvicorn.Config(
-                app,
-                http=BoundedProtocol,
-                ws="none",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                limit_concurrency=2 * MOST,
-                timeout_keep_alive=30,
-                timeout_graceful_shutdown=GRACE,
-            )
-            uvicorn.Server(config).run(sockets=[door])
+            server.run(sockets=[door])
     finally:
         service.close()
+
+
+def _open(path: str) -> Service:
+    return postgres_service(path) if path.startswith(("postgresql://", "postgres://")) else sqlite_service(path)
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    import uvicorn
+
+    from kronmem.server.connections import MOST, BoundedProtocol
+
+    return uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,  # the guard writes one, without queries
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=2 * MOST,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=GRACE,
+    )
 
 
 @contextmanager
@@ -88,18 +105,18 @@ def _url(host: str, door: socket.socket) -> str:
 
 
 @contextmanager
-def _stopped_quietly() -> Generator[None, None, None]:
-    """uvicorn raises the signal again after it has stopped: without this, nobody would close the database then."""
+def _stopped_by_signals(server: uvicorn.Server) -> Generator[None, None, None]:
+    """uvicorn hears signals only while it runs, and raises them again: then nobody would close the database."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(_number: int, _frame: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _ignore(_number: int, _frame: object) -> None:
-    return None

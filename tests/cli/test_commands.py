@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from kronmem import Client
 from kronmem.cli.app import app
 from kronmem.cli.installed import trouble
+from kronmem.cli.saying import shown
 from tests.servers import KronvexServer
 
 NOWHERE = "http://127.0.0.1:9"
@@ -226,6 +227,12 @@ def test_two_distributions_in_one_directory_are_trouble_even_while_they_work() -
     assert trouble(["autogen"], lambda: None) is None
     assert trouble(["autogen"], lambda: "ImportError: damaged") == "ImportError: damaged"
     assert "pip uninstall -y ag2 pyautogen autogen" in str(trouble(["autogen", "ag2"], lambda: None))
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    assert shown("postgresql://ada:secret@db:5432/memory?password=secret") == "postgresql://db:5432/memory"
+    assert shown("sqlite:////home/ada@work/m.db") == "sqlite:////home/ada@work/m.db"
+    assert shown("/home/ada/m.db") == "/home/ada/m.db"
 
 
 def test_without_its_libraries_the_command_says_what_to_install() -> None:

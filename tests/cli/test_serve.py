@@ -69,3 +69,16 @@ def test_for_people_it_is_one_line_and_ctrl_c_ends_it_well(tmp_path: Path) -> No
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=20) == ("", "")
         assert process.returncode == 0
+
+
+@pytest.mark.slow
+def test_two_servers_on_one_postgresql_are_one_memory(postgres: str) -> None:
+    with serving("--json", "--db", postgres) as one, serving("--json", "--db", postgres) as two:
+        assert one.stdout
+        assert two.stdout
+        first, second = json.loads(one.stdout.readline()), json.loads(two.stdout.readline())
+        with Client(first["url"], outbox=False) as client:
+            client.remember("team", "Written through the first server")
+        with Client(second["url"], outbox=False) as client:
+            assert [memory.content for memory in client.memories("team")] == ["Written through the first server"]
+            client.clear("team")
