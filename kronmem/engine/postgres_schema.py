@@ -94,7 +94,7 @@ def prepare(session: Session, place: str, schema: Schema) -> None:
     if is_ready(session, place, schema):
         return
     version = _version(session, place)
-    if version == 0 and session.ask("SELECT 1 WHERE to_regnamespace('kronmem') IS NULL"):
+    if not session.ask("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'kronmem'"):
         session.run("CREATE SCHEMA kronmem")
     for statement in _steps(schema, version):
         session.run(statement)
@@ -110,21 +110,27 @@ def _steps(schema: Schema, version: int) -> list[str]:
 
 def _version(session: Session, place: str) -> int:
     """The version of the tables; 0 where there are none."""
-    sql = "SELECT to_regclass('kronmem.version') IS NOT NULL, to_regclass('kronmem.memory') IS NOT NULL"
-    versioned, occupied = session.ask(sql)[0]
-    if occupied and not versioned:
+    tables = _tables(session)
+    if tables and "version" not in tables:
         raise StoreError(f"{place} has a schema kronmem of something else: choose another database")
-    found = session.ask("SELECT number FROM kronmem.version") if versioned else []
+    found = session.ask("SELECT number FROM kronmem.version") if tables else []
     version: int = found[0][0] if found else 0
     return version
 
 
+def _tables(session: Session) -> set[str]:
+    # Not to_regclass(): it may answer from a cache that has not heard of what was made while we waited for the lock.
+    sql = """SELECT relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE nspname = 'kronmem' AND relkind IN ('r', 'p')"""
+    return {str(row[0]) for row in session.ask(sql)}
+
+
 def vector_type(session: Session) -> str | None:
     """How vectors are kept: as pgvector's `vector`, as `bytea` where that is missing, or not at all yet."""
-    found = session.ask(
-        """SELECT format_type(atttypid, NULL) FROM pg_attribute
-        WHERE attrelid = to_regclass('kronmem.embedding') AND attname = 'vector'"""
-    )
+    sql = """SELECT typname FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+        JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE nspname = 'kronmem' AND relname = 'embedding' AND attname = 'vector'"""
+    found = session.ask(sql)
     return str(found[0][0]) if found else None
 
 

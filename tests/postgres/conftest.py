@@ -1,0 +1,34 @@
+"""What the tests of the PostgreSQL store start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.engine.calling import Caller, calling
+from tests.servers.postgres import new_database
+
+
+@pytest.fixture
+def database(postgres_server: str) -> Iterator[str]:
+    """The url of a database in which kronmem has never been."""
+    with new_database(postgres_server, "kronmem_test") as url:
+        yield url
+
+
+@pytest.fixture
+def call(postgres: str) -> Iterator[Caller]:
+    """A caller of a service on an empty database."""
+    with calling(postgres) as caller:
+        yield caller
+
+
+@pytest.fixture
+def sql(postgres: str) -> Iterator[Any]:
+    """Plain SQL beside the store, each statement by itself."""
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        yield connection.execute

@@ -1,0 +1,306 @@
+"""What only PostgreSQL can do wrong: tables, roles, waiting, lost connections."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kronmem import Client, ConfigError
+from kronmem.engine.postgres import PostgresStore
+from kronmem.engine.postgres_schema import SCHEMA, schema
+from kronmem.errors import DeadlineError, StoreError, TransportError
+from tests.engine.calling import Caller, calling
+from tests.servers.kronmem import free_port
+from tests.servers.postgres import at
+
+SECRET = "s3cret-passw0rd"
+
+
+def opened(url: str, **options: Any) -> PostgresStore:
+    store = PostgresStore(url, **options)
+    try:
+        with store.read(10.0):
+            return store
+    except BaseException:
+        store.close()
+        raise
+
+
+def forked(work: Callable[[], None]) -> int:
+    """Do this in a child process; its exit code is 0 if nothing was raised."""
+    if child := os.fork():
+        return child
+    try:
+        work()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 - a child must not go on with the parent's tests
+        traceback.print_exc()
+        os._exit(1)
+
+
+def begin_together(door: int, key: int, url: str, content: str) -> None:
+    os.close(key)
+    os.read(door, 1)
+    with calling(url) as call:
+        call.remember(content)
+
+
+def test_nothing_is_asked_before_the_first_request() -> None:
+    PostgresStore(f"postgresql://nobody:{SECRET}@127.0.0.1:{free_port()}/x").close()
+    Client(f"postgresql://nobody:{SECRET}@127.0.0.1:{free_port()}/x").close()
+
+
+def test_ten_processes_that_start_at_once_make_one_database(database: str) -> None:
+    door, key = os.pipe()
+    children = [forked(lambda n=n: begin_together(door, key, database, f"tea of {n}")) for n in range(10)]  # type: ignore[misc]  # bound now
+    os.close(key)  # the last one who could write: all begin
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 10
+    os.close(door)
+    with calling(database) as call:
+        assert sorted(call.contents()) == [f"tea of {n}" for n in range(10)]
+
+
+def test_memories_are_spread_over_sixteen_partitions(database: str) -> None:
+    import psycopg
+
+    with calling(database) as call:
+        for n in range(64):
+            call.as_(agent=f"agent-{n}").remember("tea")
+    with psycopg.connect(database) as connection:
+        used = connection.execute("SELECT count(DISTINCT tableoid) FROM kronmem.memory").fetchone()
+    assert used is not None
+    assert 8 < used[0] <= 16
+
+
+def test_a_newer_database_is_named_and_left_alone(database: str) -> None:
+    opened(database, schema=replace(schema(1), version=9)).close()
+    with calling(database) as call, pytest.raises(StoreError, match=r"newer kronmem \(schema 9, known 1\)"):
+        call.remember("tea")
+
+
+def test_somebody_elses_schema_is_refused(database: str) -> None:
+    import psycopg
+
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE SCHEMA kronmem")
+        connection.execute("CREATE TABLE kronmem.memory(mine text)")
+    with calling(database) as call, pytest.raises(StoreError, match="of something else"):
+        call.remember("tea")
+
+
+def test_an_older_database_is_migrated_once(database: str) -> None:
+    old = schema(1)
+    with calling(database) as call:
+        call.remember("tea at five")
+    step = ("ALTER TABLE kronmem.space ADD COLUMN colour text",)  # fails if it is done twice
+    newer = replace(old, version=2, migrations={1: step})
+    threads = [threading.Thread(target=lambda: opened(database, schema=newer).close()) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store = opened(database, schema=newer)
+    with store.read(1.0) as rows:
+        assert [space.count for space in rows.spaces("")] == [1]
+    store.close()
+
+
+def test_a_failed_migration_changes_nothing(database: str) -> None:
+    with calling(database) as call:
+        call.remember("tea at five")
+    steps = ("DELETE FROM kronmem.memory", "ALTER TABLE kronmem.nothing ADD COLUMN colour text")
+    with pytest.raises(StoreError):
+        opened(database, schema=replace(SCHEMA, version=2, migrations={1: steps}))
+    with calling(database) as call:
+        assert call.contents() == ["tea at five"]
+
+
+def test_a_role_that_may_only_read_recalls(database: str) -> None:
+    import psycopg
+
+    with calling(database) as call:
+        call.remember("tea at five")
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP ROLE IF EXISTS kronmem_reader")
+        connection.execute("CREATE ROLE kronmem_reader LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA kronmem TO kronmem_reader")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA kronmem TO kronmem_reader")
+    try:
+        with calling(at(database, "kronmem_test", "kronmem_reader")) as call:
+            assert call.recall("tea") == ["tea at five"]
+            assert call.hits("tea")[0]["memory"]["access_count"] == 1
+            assert call.contents() == ["tea at five"]
+            with pytest.raises(StoreError, match="may not be read or written by this role"):
+                call.remember("coffee")
+    finally:
+        with psycopg.connect(database) as connection:
+            connection.execute("DROP OWNED BY kronmem_reader")
+            connection.execute("DROP ROLE kronmem_reader")
+
+
+def test_a_role_that_may_not_create_tables_says_so(database: str) -> None:
+    import psycopg
+
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP ROLE IF EXISTS kronmem_poor")
+        connection.execute("CREATE ROLE kronmem_poor LOGIN")
+    try:
+        with calling(at(database, "kronmem_test", "kronmem_poor")) as call, pytest.raises(StoreError, match="role"):
+            call.remember("tea")
+    finally:
+        with psycopg.connect(database) as connection:
+            connection.execute("DROP ROLE kronmem_poor")
+
+
+@pytest.mark.parametrize("what", ["host=/nowhere", "port=none", "nonsense=1"])
+def test_the_password_is_in_no_message(what: str, caplog: pytest.LogCaptureFixture) -> None:
+    url = f"postgresql://someone:{SECRET}@127.0.0.1:{free_port()}/memory?{what}"
+    with caplog.at_level(logging.DEBUG), Client(url, outbox=False, timeout=2.0) as client:
+        with pytest.raises((TransportError, ConfigError)) as caught:
+            client.recall("bot", "tea")
+        said = [str(caught.value), repr(caught.value), repr(client), caplog.text]
+        said += [str(error) for error in (caught.value.__cause__, caught.value.__context__) if error]
+    assert not any(SECRET in one for one in said)
+
+
+def test_a_server_that_is_not_there_is_named_at_once() -> None:
+    store = PostgresStore(f"postgresql://someone@127.0.0.1:{free_port()}/memory")
+    with pytest.raises(
+        TransportError, match=r"postgresql://someone@127\.0\.0\.1:\d+/memory cannot be reached"
+    ) as caught:
+        with store.read(30.0):
+            pass
+    assert not isinstance(caught.value, DeadlineError)
+
+
+def test_a_closed_store_says_so(call: Caller) -> None:
+    call.remember("tea")
+    call.service.close()
+    with pytest.raises(StoreError, match="closed"):
+        call.recall("tea")
+
+
+def test_the_number_of_connections_is_bounded(postgres: str) -> None:
+    store = opened(postgres, connections=3)
+    entered, leave = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        with store.read(5.0):
+            entered.release()
+            leave.wait(10)
+
+    threads = [threading.Thread(target=hold) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        entered.acquire()
+    with pytest.raises(DeadlineError, match="no connection"), store.read(0.01):
+        pass
+    with pytest.raises(DeadlineError, match="no connection"), store.note():
+        pass
+    leave.set()
+    for thread in threads:
+        thread.join()
+    store.close()
+
+
+def test_a_fork_leaves_the_parents_connections_alone(call: Caller) -> None:
+    call.remember("tea by the parent")
+
+    def work() -> None:
+        call.remember("tea by the child")
+        assert len(call.recall("tea")) == 2
+
+    assert os.waitstatus_to_exitcode(os.waitpid(forked(work), 0)[1]) == 0
+    call.remember("tea after the child")
+    assert sorted(call.contents()) == ["tea after the child", "tea by the child", "tea by the parent"]
+
+
+def test_a_write_waits_for_others_no_longer_than_its_time(call: Caller, postgres: str) -> None:
+    call.remember("tea at five")
+    other = opened(postgres)
+    with other.write(10.0) as rows:
+        rows.open_space("", "bot", 0.0)
+        with pytest.raises(DeadlineError, match="busy"):
+            call("POST", "remember", {"content": "coffee"}, timeout=0.05)
+        assert call.as_(agent="another").remember("coffee")["content"] == "coffee"
+        assert call.recall("tea") == ["tea at five"]
+    other.close()
+
+
+def test_a_count_waits_for_nobody(call: Caller, sql: Any) -> None:
+    call.remember("tea at five")
+    sql("BEGIN")
+    sql("UPDATE kronmem.memory SET pinned = true")
+    assert call.hits("tea")[0]["memory"]["access_count"] == 1
+    sql("ROLLBACK")
+    assert call.hits("tea")[0]["memory"]["access_count"] == 1
+    assert call.hits("tea")[0]["memory"]["access_count"] == 2
+
+
+def test_a_transaction_gets_no_more_than_its_time_in_all(postgres: str) -> None:
+    store = opened(postgres)
+    with pytest.raises(DeadlineError), store.read(0.2) as rows:
+        for _ in range(1000):
+            rows._ask("SELECT pg_sleep(0.05)", ())  # pyright: ignore[reportPrivateUsage]  # nothing public is slow
+    with store.read(1.0) as rows:
+        assert rows.spaces("") == []
+    store.close()
+
+
+def test_a_connection_that_broke_while_idle_is_replaced(call: Caller, sql: Any) -> None:
+    call.remember("tea at five")
+    gone = sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kronmem'").fetchall()
+    assert gone
+    assert call.recall("tea") == ["tea at five"]
+    call.remember("coffee at six")
+
+
+def test_a_connection_lost_in_the_middle_of_a_write_undoes_it(postgres: str, sql: Any) -> None:
+    store = opened(postgres)
+    with pytest.raises(TransportError, match="lost"), store.write(5.0) as rows:
+        space = rows.open_space("", "bot", 0.0)
+        rows.set_state(space, "k", "1", 0.0)
+        sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kronmem'")
+    with store.read(5.0) as rows:
+        assert rows.spaces("") == []
+    store.close()
+
+
+def test_expired_memories_are_swept_by_one_server_at_a_time(call: Caller, postgres: str, sql: Any) -> None:
+    for n in range(5):
+        call.as_(agent=f"agent-{n}").remember("tea", ttl_seconds=60)
+    call.clock.time += 61
+    other = opened(postgres)
+    with other.write(5.0) as rows:
+        rows.sweep(call.clock.time, 0.0, 32)
+        call.remember("coffee")  # neither waits for the sweep nor for the spaces it holds
+    other.close()
+    assert sql("SELECT count(*) FROM kronmem.memory").fetchone() == (1,)
+    assert sql("SELECT count(*) FROM kronmem.posting").fetchone() == (2,)
+    assert sql("SELECT sum(count), sum(words) FROM kronmem.space").fetchone() == (1, 1)
+
+
+def test_where_pgvector_is_missing_vectors_are_kept_as_bytes(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kronmem.engine.postgres_schema._has_pgvector", lambda session: False)
+    store = opened(database, vectors=True)
+    with store.write(5.0) as rows:
+        space = rows.open_space("", "bot", 0.0)
+        rows.set_vectors([])
+    assert store._vectors == "bytea"  # pyright: ignore[reportPrivateUsage]  # nothing public tells
+    with store.read(5.0) as rows:
+        assert rows.vectors(space, [1]) == {}
+    store.close()
+
+
+def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kronmem.transport.local.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"kronmem\[postgres\]"):
+        Client("postgresql://localhost/memory")
