@@ -89,7 +89,7 @@ class Owners(RuleBasedStateMachine):
                 assert {memory["id"]: memory["content"] for memory in listed} == own
 
 
-@pytest.mark.parametrize("examples", [4, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_no_owner_ever_sees_or_changes_what_is_anothers(http: httpx.Client, examples: int) -> None:
     machine = type("Served", (Owners,), {"http": http})
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
