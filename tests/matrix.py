@@ -14,10 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TESTING = ["pytest>=8.2", "pytest-timeout>=2.3", "hypothesis>=6.100", "respx>=0.21", "trio>=0.26", "typing-extensions"]
+TESTING = [
+    "pytest>=8.2",
+    "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.100",
+    "respx>=0.21",
+    "trio>=0.26",
+    "typing-extensions",
+]
 LOWEST = [
-    "typer==0.12.0",
-    "rich==13.7.0",
+    "typer==0.26.0",
+    "rich==13.8.0",
     "httpx==0.27.0",
     "pydantic==2.8.0",
     "snowballstemmer==2.2.0",

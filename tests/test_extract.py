@@ -204,8 +204,8 @@ def test_next_to_nothing_holds_nothing(text: str) -> None:
         ),
     ],
 )
-def test_a_megabyte_of_hostile_text_is_read_quickly(piece: str) -> None:
-    assert extract_facts(piece * (1_000_000 // len(piece))) == []
+def test_a_lot_of_hostile_text_is_read_quickly(piece: str) -> None:
+    assert extract_facts(piece * (200_000 // len(piece))) == []
 
 
 WORDS = [

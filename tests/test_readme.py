@@ -16,7 +16,13 @@ BLOCKS = re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", README, re.
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
+NEEDS = ("autogen", "autogen_agentchat", "autogen_ext")
+
+
 def run(code: str, home: Path) -> str:
+    for module in NEEDS:
+        if f"from {module}" in code:
+            pytest.importorskip(module)
     environment = {**os.environ, "KRONMEM_HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
     ran = subprocess.run([sys.executable, "-c", code], cwd=home.parent, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
@@ -41,3 +47,19 @@ def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:
     (command,) = re.findall(r"<!-- test command -->\s*```bash\n(.*?)```", README, re.S)
     assert "pytest" in command
     assert "<!-- test command -->" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+def test_every_command_is_documented() -> None:
+    pytest.importorskip("typer")
+    from kronmem.cli.app import app
+
+    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    assert [name for name in names if f"`kronmem {name}" not in README] == []
+
+
+def test_the_demo_prints_what_the_readme_says() -> None:
+    shown = re.search(r"<!-- demo command -->.*?```text\n(.*?)```", README, re.S)
+    assert shown
+    asserted = (ROOT / "tests" / "cli" / "test_demo.py").read_text("utf-8")
+    missing = [line for line in shown[1].splitlines() if line.strip() and line.strip() not in asserted]
+    assert missing == []
