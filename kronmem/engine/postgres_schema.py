@@ -93,6 +93,8 @@ def prepare(session: Session, place: str, schema: Schema) -> None:
     session.unhurried()  # a migration takes as long as it takes; only the wait for others was bounded
     if is_ready(session, place, schema):
         return
+    if session.ask("SHOW server_encoding") != [("UTF8",)]:
+        raise StoreError(f"{place} is not in UTF8 and cannot keep every text: create the database with ENCODING 'UTF8'")
     version = _version(session, place)
     if not session.ask("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'kronmem'"):
         session.run("CREATE SCHEMA kronmem")

@@ -37,6 +37,10 @@ class _New:
     receipts: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
     names: set[object] = field(default_factory=lambda: set[object]())
 
+    def __bool__(self) -> bool:
+        """Is there anything to send?"""
+        return bool(self.memories or self.postings or self.receipts)
+
     def columns(self) -> tuple[Value, ...]:
         """The postings by column."""
         rows = self.postings
@@ -72,6 +76,8 @@ class Writing(Reading):
 
     def finish(self) -> None:
         """Send what waits, and the counters of the spaces that changed."""
+        if not self._counted and not self._new:
+            return
         sql = "UPDATE kronmem.space SET count = %s, words = %s, last = %s WHERE id = %s"
         with self._session.together():
             self._send()
@@ -267,7 +273,7 @@ class Writing(Reading):
         )
 
     def _send(self) -> None:
-        if not self._new.names and not self._new.postings:
+        if not self._new:
             return
         new, self._new = self._new, _New()
         if new.memories:

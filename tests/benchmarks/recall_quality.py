@@ -1,8 +1,8 @@
-"""How good recall is: `python -m tests.benchmarks.recall_quality PATH [--vectors]`.
+"""How good recall is: `python -m tests.benchmarks.recall_quality PATH [--db postgresql]`.
 
 PATH holds conversations as {view, conversation, memories, questions: [{q, category, relevant}]}. Printed are Recall@10
 and nDCG@10 for the engine and for FTS5 (porter, stopwords, OR), and how many questions about another conversation are
-answered with silence.
+answered with silence. With `--db postgresql`, the engine on PostgreSQL stands beside them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sqlite3
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TypedDict
 
@@ -23,7 +23,7 @@ from kronmem.engine.engine import Engine
 from kronmem.engine.remembering import Place
 from kronmem.engine.search import Search
 from kronmem.engine.sqlite import SqliteStore
-from kronmem.engine.store import Draft
+from kronmem.engine.store import Draft, Store
 from kronmem.engine.text import STOPWORDS, tokens
 
 DEPTH = 10
@@ -52,9 +52,9 @@ Answerer = Callable[[str], Answer]
 
 
 @contextmanager
-def engine_of(memories: list[str]) -> Iterator[Answerer]:
+def engine_of(memories: list[str], store: Store | None = None) -> Iterator[Answerer]:
     """The engine over one conversation, asked without its gate."""
-    engine = Engine(SqliteStore(":memory:"))
+    engine = Engine(store or SqliteStore(":memory:"))
     place = Place("", "conversation")
     kept = engine.remember(place, [Draft(text) for text in memories])
     # A text said twice is one memory: the index of its first time stands for it.
@@ -66,6 +66,14 @@ def engine_of(memories: list[str]) -> Iterator[Answerer]:
 
     yield answer
     engine.close()
+
+
+def postgres_at(url: str) -> Callable[[list[str]], object]:
+    """The engine over one conversation in an emptied PostgreSQL database."""
+    from kronmem.engine.postgres import PostgresStore
+    from tests.servers.postgres import emptied
+
+    return lambda memories: engine_of(memories, PostgresStore(emptied(url)))
 
 
 @contextmanager
@@ -138,11 +146,14 @@ def mean(values: Iterable[float]) -> float:
     return sum(known) / len(known) if known else 0.0
 
 
-def report(view: str, conversations: list[Conversation]) -> list[str]:
+def report(view: str, conversations: list[Conversation], url: str | None) -> list[str]:
     """The lines for one view."""
     lines = [f"{view}: {len(conversations)} conversations"]
     ours = measure(engine_of, conversations)
-    for name, scores in (("kronmem", ours), ("FTS5", measure(fts5_of, conversations))):
+    all_scores = {"kronmem": ours, "FTS5": measure(fts5_of, conversations)}
+    if url:
+        all_scores["kronmem on PostgreSQL"] = measure(postgres_at(url), conversations)
+    for name, scores in all_scores.items():
         rows = [row for category in scores.values() for row in category]
         lines.append(
             f"  {name:8s} Recall@10 {mean(r for r, _, _ in rows):.3f}  nDCG@10 {mean(n for _, n, _ in rows):.3f}"
@@ -179,11 +190,21 @@ def main() -> int:
     """Print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, help="the conversations as JSON")
-    conversations: list[Conversation] = json.loads(parser.parse_args().path.read_text())
-    for view in dict.fromkeys(one["view"] for one in conversations):
-        lines = report(view, [one for one in conversations if one["view"] == view])
-        sys.stdout.write("\n".join(lines) + "\n")
+    parser.add_argument("--db", choices=["sqlite", "postgresql"], default="sqlite", help="which store, or both")
+    options = parser.parse_args()
+    conversations: list[Conversation] = json.loads(options.path.read_text())
+    with ExitStack() as stack:
+        url = stack.enter_context(_server()) if options.db == "postgresql" else None
+        for view in dict.fromkeys(one["view"] for one in conversations):
+            lines = report(view, [one for one in conversations if one["view"] == view], url)
+            sys.stdout.write("\n".join(lines) + "\n")
     return 0
+
+
+def _server() -> AbstractContextManager[str]:
+    from tests.servers.postgres import some_server
+
+    return some_server()
 
 
 if __name__ == "__main__":

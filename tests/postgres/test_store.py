@@ -304,3 +304,17 @@ def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("kronmem.transport.local.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"kronmem\[postgres\]"):
         Client("postgresql://localhost/memory")
+
+
+def test_a_database_that_cannot_keep_every_text_is_refused(postgres_server: str) -> None:
+    import psycopg
+
+    name = "kronmem_latin"
+    with psycopg.connect(postgres_server, autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'".encode())
+        try:
+            with calling(at(postgres_server, name)) as call, pytest.raises(StoreError, match="UTF8"):
+                call.remember("tea")
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())

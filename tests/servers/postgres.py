@@ -122,15 +122,16 @@ def new_database(url: str, name: str) -> Iterator[str]:
 
 
 @contextmanager
-def some_server() -> Iterator[str]:
+def some_server(settings: tuple[str, ...] = QUIET) -> Iterator[str]:
     """The url of a server for tests that leave it running: the one that was named, or a new one."""
     if named := os.environ.get("KRONMEM_TEST_POSTGRES"):
         pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'kronmem[postgres]'")
         yield named
         return
-    server = new_server()
+    server = new_server(settings)
     try:
-        _prepare(server.url())
+        if settings == QUIET:
+            _prepare(server.url())
         yield server.url()
     finally:
         server.remove()
