@@ -38,7 +38,8 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=SHELLS)
+# trio shares all but the event loop with asyncio: every test runs on it, but in the slow half.
+@pytest.fixture(params=[pytest.param(kind, marks=pytest.mark.slow) if kind == "trio" else kind for kind in SHELLS])
 def kind(request: pytest.FixtureRequest) -> str:
     """Which shell: blocking, awaiting on asyncio, awaiting on trio."""
     return str(request.param)
@@ -88,7 +89,7 @@ def opened(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[
             yield client
 
 
-@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served", "postgres"])
+@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served", pytest.param("postgres", marks=pytest.mark.slow)])
 def service(request: pytest.FixtureRequest) -> str:
     """Which service answers."""
     return str(request.param)

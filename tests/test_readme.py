@@ -29,7 +29,14 @@ def run(code: str, home: Path) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize(("code", "printed"), BLOCKS, ids=range(len(BLOCKS)))
+CASES = [
+    # Importing AutoGen takes longer than all other blocks together.
+    pytest.param(*block, marks=pytest.mark.slow) if "from autogen" in block[0] else block
+    for block in BLOCKS
+]
+
+
+@pytest.mark.parametrize(("code", "printed"), CASES, ids=range(len(BLOCKS)))
 def test_a_block_prints_what_the_readme_says(code: str, printed: str, tmp_path: Path) -> None:
     assert printed, "a block without its output"
     assert DATE.sub("DATE", run(code, tmp_path / "home")) == DATE.sub("DATE", printed)

@@ -79,6 +79,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.Po
     return {name: start(name, tmp_path_factory.mktemp(name)) for name in PRINTED}
 
 
+@pytest.mark.slow  # importing AutoGen in ten processes
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_promises(name: str, started: dict[str, subprocess.Popen[str]]) -> None:
     with started[name] as example:

@@ -76,6 +76,7 @@ def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         yield server
 
 
+@pytest.mark.slow  # importing AutoGen in several processes
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_promises(
     name: str, started: dict[str, Popen[str]], capfd: pytest.CaptureFixture[str]
