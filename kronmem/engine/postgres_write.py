@@ -1,7 +1,7 @@
 """What a transaction of the PostgreSQL store can change. Values travel as bound parameters only.
 
 Whoever writes to a space holds its lock first, on whichever server: numbers, counts and duplicates are then decided as
-in one process. New rows wait here and are sent together, at the latest with the commit.
+in one process. New rows wait in a batch that is sent before the next question, at the latest before the commit.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import JsonValue
 
 from kronmem.engine import text
+from kronmem.engine.postgres_batch import Batch
 from kronmem.engine.postgres_pool import Session, Value, lock_key
 from kronmem.engine.postgres_read import BITS, COLUMNS, Reading, key, read_row
 from kronmem.engine.sqlite_read import labels_of
@@ -25,33 +26,6 @@ _MAX_LENGTH = (1 << 20) - 1
 """Longer texts count as this long, as in SQLite."""
 _SWEEP = lock_key("sweep")
 
-_Posting = tuple[int, str, int, int, int]
-
-
-@dataclass
-class _New:
-    """Rows that wait to be sent, and under which names they will be found."""
-
-    memories: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
-    postings: list[_Posting] = field(default_factory=lambda: list[_Posting]())
-    receipts: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
-    names: set[object] = field(default_factory=lambda: set[object]())
-
-    def __bool__(self) -> bool:
-        """Is there anything to send?"""
-        return bool(self.memories or self.postings or self.receipts)
-
-    def columns(self) -> tuple[Value, ...]:
-        """The postings by column."""
-        rows = self.postings
-        return (
-            [r[0] for r in rows],
-            [r[1] for r in rows],
-            [r[2] for r in rows],
-            [r[3] for r in rows],
-            [r[4] for r in rows],
-        )
-
 
 class Writing(Reading):
     """The `Writer` of a PostgreSQL database."""
@@ -60,7 +34,7 @@ class Writing(Reading):
         super().__init__(session, vectors)
         self._stored = Reading(session, vectors)
         """What can be read without sending first what waits here."""
-        self._new = _New()
+        self._new = Batch()
         self._spaces: dict[tuple[str, str], Space | None] = {}
         """The spaces whose locks we hold: nobody else changes them."""
         self._counted: dict[int, Space] = {}
@@ -95,7 +69,10 @@ class Writing(Reading):
     def find_space(self, owner: str, name: str) -> Space | None:
         self._lock(owner, name)
         space = self._spaces[owner, name]
-        return space and self._counted.get(space.id, space)
+        counted = space and self._counted.get(space.id)
+        if space is None or counted is None:
+            return space
+        return replace(space, count=counted.count, words=counted.words, last=counted.last)
 
     def open_space(self, owner: str, name: str, now: float) -> Space:
         if (space := self.find_space(owner, name)) is not None:
@@ -149,25 +126,7 @@ class Writing(Reading):
         return read_row(found[0]) if found else None
 
     def insert(self, space: Space, row: Row) -> int:
-        digest = _digest(row.content)
-        values: tuple[Value, ...] = (
-            space.id,
-            row.number,
-            row.id,
-            row.content,
-            row.memory_type,
-            row.session_id or "",
-            json.dumps(row.tags) if row.tags else "[]",
-            json.dumps(row.metadata) if row.metadata else "{}",
-            row.created_at,
-            row.expires_at,
-            row.pinned,
-            row.access_count,
-            digest,
-            space.id,
-        )
-        self._new.memories.append(values)
-        self._new.names |= {(space.id, row.id), (space.id, row.session_id, digest)}
+        self._new.add_memory(space.id, row, _digest(row.content))
         self._last[space.id] = row
         self._count(space, 1, self._index(space, row), row.number)
         return key(space.id, row.number)
@@ -175,8 +134,8 @@ class Writing(Reading):
     def _index(self, space: Space, row: Row) -> int:
         counted = text.count_terms(row.content)
         words = min(sum(counted.values()), _MAX_LENGTH)
-        said = [(space.id, term, row.number, times, words) for term, times in counted.items()]
-        self._new.postings += said + [(space.id, label, row.number, 0, 0) for label in _labels(row)]
+        self._new.postings += [(term, (space.id, row.number, times, words)) for term, times in counted.items()]
+        self._new.postings += [(label, (space.id, row.number, 0, 0)) for label in _labels(row)]
         return words
 
     def revise(self, space: Space, old: Row, new: Row) -> None:
@@ -187,13 +146,14 @@ class Writing(Reading):
         before, after = set(_labels(old)), set(_labels(new))
         if before - after:
             self._run(_UNPOST, (space.id, old.number, sorted(before - after)))
-        self._new.postings += [(space.id, label, old.number, 0, 0) for label in after - before]
+        self._new.postings += [(label, (space.id, old.number, 0, 0)) for label in after - before]
 
     def delete(self, space: Space, rows: Iterable[Row]) -> None:
         for row in rows:
             self._count(space, -1, -self._delete(space.id, row))
 
     def _delete(self, space_id: int, row: Row) -> int:
+        self._last.pop(space_id, None)
         counted = text.count_terms(row.content)
         self._run(_UNPOST, (space_id, row.number, [*counted, *_labels(row)]))
         self._run("DELETE FROM kronmem.memory WHERE space = %s AND number = %s", (space_id, row.number))
@@ -207,6 +167,7 @@ class Writing(Reading):
             self.delete(space, map(read_row, self._ask(sql, (space.id, session_id))))
 
     def _clear_all(self, space: Space) -> None:
+        self._last.pop(space.id, None)
         self._run("DELETE FROM kronmem.posting WHERE space = %s", (space.id,))
         self._run("DELETE FROM kronmem.memory WHERE space = %s", (space.id,))
         now = self._counted.get(space.id, space)
@@ -226,11 +187,7 @@ class Writing(Reading):
         return super().receipt(owner, name, client_id) if waits else self._stored.receipt(owner, name, client_id)
 
     def write_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None:
-        values = (owner, name, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now)
-        if (owner, name, client_id) in self._new.names:
-            self._send()
-        self._new.receipts.append(values)
-        self._new.names.add((owner, name, client_id))
+        self._new.add_receipt(owner, name, client_id, receipt, now)
 
     def sweep(self, now: float, receipts_before: float, bound: int) -> None:
         # One server at a time, and nobody waits: what is left is for the next write.
@@ -273,27 +230,12 @@ class Writing(Reading):
         )
 
     def _send(self) -> None:
-        if not self._new:
-            return
-        new, self._new = self._new, _New()
-        if new.memories:
-            self._session.run_many(_INSERT, new.memories)
-        if new.postings:
-            self._session.run(_POST, new.columns())
-        if new.receipts:
-            self._session.run_many(_RECEIPT, new.receipts)
+        if self._new:
+            new, self._new = self._new, Batch()
+            new.send(self._session)
 
 
-_INSERT = """INSERT INTO kronmem.memory(space, number, id, content, type, session, tags, metadata, created, expires,
-        pinned, accessed, digest, owner)
-    VALUES (%s, %s, %s::uuid, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-        (SELECT owner FROM kronmem.space WHERE id = %s))"""
-_POST = """INSERT INTO kronmem.posting(space, term, number, times, length)
-    SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[])"""
 _UNPOST = "DELETE FROM kronmem.posting WHERE space = %s AND number = %s AND term = ANY(%s)"
-_RECEIPT = """INSERT INTO kronmem.receipt(owner, name, client, memory, body, deduplicated, at)
-    VALUES (%s, %s, %s, %s::uuid, %s, %s, %s) ON CONFLICT(owner, name, client) DO UPDATE SET
-    memory = excluded.memory, body = excluded.body, deduplicated = excluded.deduplicated, at = excluded.at"""
 _ANYTHING_OLD = """SELECT EXISTS (SELECT FROM kronmem.memory WHERE expires <= %s)
     OR EXISTS (SELECT FROM kronmem.receipt WHERE at < %s)"""
 _EXPIRED_SPACES = """SELECT DISTINCT s.id, s.owner, s.name FROM kronmem.space AS s JOIN

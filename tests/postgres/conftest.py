@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.engine.calling import Caller, calling
-from tests.servers.postgres import new_database
+from tests.servers.postgres import new_database, own
 
 
 @pytest.fixture
 def database(postgres_server: str) -> Iterator[str]:
     """The url of a database in which kronmem has never been."""
-    with new_database(postgres_server, "kronmem_test") as url:
+    with new_database(postgres_server, own("kronmem_test")) as url:
         yield url
 
 

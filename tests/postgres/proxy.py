@@ -40,9 +40,9 @@ class Proxy:
             threading.Thread(target=self._answer, args=(server, client), daemon=True).start()
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
-        wrote = False
+        wrote, before = False, b""
         for data in _read(client):
-            wrote = wrote or WRITE in data
+            wrote, before = wrote or WRITE in before + data, data[-len(WRITE) :]  # it may come in two parts
             if wrote and COMMIT in data and self._left:
                 self._left -= 1
                 self.broken += 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from kronmem import Client
 from tests.engine.calling import calling
 from tests.postgres.test_together import assert_sound
-from tests.servers.postgres import new_database, program
+from tests.servers.postgres import new_database, own, program
 
 
 def tool(name: str, *arguments: str) -> None:
@@ -24,7 +24,7 @@ def test_a_dump_restores_everything(database: str, postgres_server: str, tmp_pat
         before = [call.as_(agent=f"agent-{n}").hits("tea", limit=20) for n in range(3)]
     dump = str(tmp_path / "memory.dump")
     tool("pg_dump", "--format=custom", "--schema=kronmem", f"--file={dump}", f"--dbname={database}")
-    with new_database(postgres_server, "kronmem_restored") as restored:
+    with new_database(postgres_server, own("kronmem_restored")) as restored:
         tool("pg_restore", "--exit-on-error", f"--dbname={restored}", dump)
         assert_sound(restored)
         with calling(restored) as call:

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from kronmem.engine.postgres_schema import SCHEMA, schema
 from kronmem.errors import DeadlineError, StoreError, TransportError
 from tests.engine.calling import Caller, calling
 from tests.servers.kronmem import free_port
-from tests.servers.postgres import at
+from tests.servers.postgres import at, own
 
 SECRET = "s3cret-passw0rd"
 
@@ -122,41 +122,60 @@ def test_a_failed_migration_changes_nothing(database: str) -> None:
         assert call.contents() == ["tea at five"]
 
 
-def test_a_role_that_may_only_read_recalls(database: str) -> None:
+@pytest.fixture
+def role(database: str) -> Iterator[str]:
+    """A role of its own that may do nothing yet."""
+    import psycopg
+
+    name = own("kronmem_role")
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{SECRET}'".encode())
+        try:
+            yield name
+        finally:
+            admin.execute(f"DROP OWNED BY {name}".encode())
+            admin.execute(f"DROP ROLE {name}".encode())
+
+
+def as_role(url: str, role: str) -> str:
+    return at(url, own("kronmem_test"), f"{role}:{SECRET}")
+
+
+def test_a_role_that_may_only_read_recalls(database: str, role: str) -> None:
     import psycopg
 
     with calling(database) as call:
         call.remember("tea at five")
     with psycopg.connect(database) as connection:
-        connection.execute("DROP ROLE IF EXISTS kronmem_reader")
-        connection.execute("CREATE ROLE kronmem_reader LOGIN")
-        connection.execute("GRANT USAGE ON SCHEMA kronmem TO kronmem_reader")
-        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA kronmem TO kronmem_reader")
-    try:
-        with calling(at(database, "kronmem_test", "kronmem_reader")) as call:
-            assert call.recall("tea") == ["tea at five"]
-            assert call.hits("tea")[0]["memory"]["access_count"] == 1
-            assert call.contents() == ["tea at five"]
-            with pytest.raises(StoreError, match="may not be read or written by this role"):
-                call.remember("coffee")
-    finally:
-        with psycopg.connect(database) as connection:
-            connection.execute("DROP OWNED BY kronmem_reader")
-            connection.execute("DROP ROLE kronmem_reader")
+        connection.execute(f"GRANT USAGE ON SCHEMA kronmem TO {role}".encode())
+        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA kronmem TO {role}".encode())
+    with calling(as_role(database, role)) as call:
+        assert call.recall("tea") == ["tea at five"]
+        assert call.hits("tea")[0]["memory"]["access_count"] == 1
+        assert call.contents() == ["tea at five"]
+        with pytest.raises(StoreError, match="may not be read or written by this role"):
+            call.remember("coffee")
 
 
-def test_a_role_that_may_not_create_tables_says_so(database: str) -> None:
+def test_a_role_needs_no_more_than_the_documented_rights(database: str, role: str) -> None:
     import psycopg
 
+    with calling(database) as call:
+        call.remember("tea at five")
     with psycopg.connect(database) as connection:
-        connection.execute("DROP ROLE IF EXISTS kronmem_poor")
-        connection.execute("CREATE ROLE kronmem_poor LOGIN")
-    try:
-        with calling(at(database, "kronmem_test", "kronmem_poor")) as call, pytest.raises(StoreError, match="role"):
-            call.remember("tea")
-    finally:
-        with psycopg.connect(database) as connection:
-            connection.execute("DROP ROLE kronmem_poor")
+        connection.execute(f"GRANT USAGE ON SCHEMA kronmem TO {role}".encode())
+        rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"
+        connection.execute(f"GRANT {rights} IN SCHEMA kronmem TO {role}".encode())
+    with calling(as_role(database, role)) as call:
+        call.as_(agent="another").remember("coffee")
+        assert call.hits("tea")[0]["memory"]["access_count"] == 1
+        assert call.hits("tea")[0]["memory"]["access_count"] == 2
+        assert call("DELETE", "/api/v1/agents/bot")[0] == 204
+
+
+def test_a_role_that_may_not_create_tables_says_so(database: str, role: str) -> None:
+    with calling(as_role(database, role)) as call, pytest.raises(StoreError, match="role"):
+        call.remember("tea")
 
 
 @pytest.mark.parametrize("what", ["host=/nowhere", "port=none", "nonsense=1"])
@@ -309,7 +328,7 @@ def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_database_that_cannot_keep_every_text_is_refused(postgres_server: str) -> None:
     import psycopg
 
-    name = "kronmem_latin"
+    name = own("kronmem_latin")
     with psycopg.connect(postgres_server, autocommit=True) as admin:
         admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
         admin.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'".encode())

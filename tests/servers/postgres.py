@@ -99,6 +99,11 @@ def emptied(url: str) -> str:
     return url
 
 
+def own(name: str) -> str:
+    """A name that no other worker of the same test run uses on the same server."""
+    return f"{name}_{os.environ.get('PYTEST_XDIST_WORKER', 'all')}"
+
+
 def at(url: str, database: str, user: str | None = None) -> str:
     """The same server, another database or role."""
     parts = urlsplit(url)
@@ -126,7 +131,8 @@ def some_server(settings: tuple[str, ...] = QUIET) -> Iterator[str]:
     """The url of a server for tests that leave it running: the one that was named, or a new one."""
     if named := os.environ.get("KRONMEM_TEST_POSTGRES"):
         pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'kronmem[postgres]'")
-        yield named
+        with new_database(named, own("kronmem_main")) as url:
+            yield url
         return
     server = new_server(settings)
     try:
