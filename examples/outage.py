@@ -20,8 +20,8 @@ with socket.socket() as probe:
 
 def serve() -> subprocess.Popen:
     """Start `kronmem serve` in a process of its own and wait until it answers."""
-    command = [sys.executable, "-m", "kronmem", "serve", "--port", str(port), "--db", f"sqlite:///{home / 'memory.db'}", "--quiet"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "kronmem", "serve", "--quiet", "--port", str(port)]
+    process = subprocess.Popen([*command, "--db", f"sqlite:///{home / 'memory.db'}"], stdout=subprocess.DEVNULL)
     while not client.health().ok:
         time.sleep(0.05)
     return process

@@ -90,7 +90,8 @@ class Setup:
             return self._given
         if self.settings.embedded:
             return self._local()
-        from kronmem.transport.http import AsyncHttpTransport, Injected, Target
+        from kronmem.transport.async_http import AsyncHttpTransport
+        from kronmem.transport.http import Injected, Target
 
         target = Target(self.settings.url, self.settings.key)
         given = self._given

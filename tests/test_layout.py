@@ -24,7 +24,7 @@ LAYERS = [
 ]
 ONLY_IN = {
     "httpx": {"transport/http.py"},
-    "httpcore": {"transport/http.py", "transport/sockets.py"},
+    "httpcore": {"transport/http.py", "transport/async_http.py", "transport/sockets.py"},
     "sqlite3": {
         "engine/sqlite.py",
         "engine/sqlite_file.py",

@@ -1,4 +1,4 @@
-"""Requests over a socket; the only module that knows httpx and httpcore.
+"""Requests over a socket, blocking; the only module that knows httpx.
 
 One connection a slot, slots used last in first out: httpcore's own pool looks at every connection for every request.
 Redirects are never followed. A call's deadline covers connecting, every header byte and every body byte.
@@ -6,7 +6,6 @@ Redirects are never followed. A call's deadline covers connecting, every header 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import ssl
 import threading
@@ -25,7 +24,7 @@ from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, DeadlineError, TransportError
 from kronmem.settings import is_loopback
 from kronmem.transport.body import Body
-from kronmem.transport.sockets import AsyncioBackend, Clock, DeadlineBackend
+from kronmem.transport.sockets import Clock, DeadlineBackend
 
 HttpxTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
 
@@ -40,7 +39,7 @@ _NOT_SENT = (
     httpx.ConnectTimeout,
     httpcore.ProxyError,
 )
-_FAILURES = (
+FAILURES = (
     httpcore.NetworkError,
     httpcore.ProtocolError,
     httpcore.ProxyError,
@@ -122,7 +121,7 @@ class Target:
         return getproxies().get(self.scheme) or getproxies().get("all")
 
 
-def _failure(error: BaseException) -> TransportError:
+def failure(error: BaseException) -> TransportError:
     """Our error for theirs; only the kind is told, for their text may hold the address with its query."""
     if isinstance(error, _TIMEOUTS):
         return DeadlineError(
@@ -133,7 +132,7 @@ def _failure(error: BaseException) -> TransportError:
     return TransportError(f"the connection to the service broke ({type(error).__name__})")
 
 
-def _names(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def names(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
 
 
@@ -163,7 +162,7 @@ class _Slot:
         self.clock.at = deadline
         response = self.line.handle_request(message)
         try:
-            headers = _names(response.headers)
+            headers = names(response.headers)
             body = Body(headers)
             for chunk in response.iter_stream():
                 body.add(chunk)
@@ -204,8 +203,8 @@ class HttpTransport:
             # After a 500 the server drops the connection, but only when it is used again.
             reusable = reply.status < 500
             return reply
-        except _FAILURES as error:
-            raise _failure(error) from None
+        except FAILURES as error:
+            raise failure(error) from None
         finally:
             if reusable and not self._closed:
                 self._idle.append(slot)
@@ -234,106 +233,6 @@ class HttpTransport:
             self._idle.pop().line.close()
 
 
-# ── awaiting ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _AsyncSlots:
-    """The connections of one event loop."""
-
-    def __init__(self, loop: object) -> None:
-        self.loop = loop
-        self.pid = os.getpid()
-        self.idle: list[httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy] = []
-        self.room = anyio.Semaphore(IN_FLIGHT, fast_acquire=True)
-
-
-class AsyncHttpTransport:
-    """Awaited requests to one service, on asyncio or trio, from one event loop after another."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._slots: _AsyncSlots | None = None
-        self._closed = False
-
-    async def asend(self, request: Request) -> Reply:
-        """Send once, within `request.timeout`."""
-        if self._closed:
-            raise ConfigError("this client is closed")
-        slots = self._here()
-        try:
-            with anyio.fail_after(request.timeout):
-                async with slots.room:
-                    return await self._exchange(request, slots)
-        except _FAILURES as error:
-            raise _failure(error) from None
-
-    async def _exchange(self, request: Request, slots: _AsyncSlots) -> Reply:
-        line = await self._take(slots)
-        reusable = False
-        try:
-            reply = await self._send(line, self._target.message(request, request.timeout))
-            reusable = reply.status < 500
-            return reply
-        finally:
-            if reusable and not self._closed:
-                slots.idle.append(line)
-            else:
-                with anyio.CancelScope(shield=True):
-                    await line.aclose()
-
-    async def _send(
-        self, line: httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy, message: httpcore.Request
-    ) -> Reply:
-        response = await line.handle_async_request(message)
-        headers = _names(response.headers)
-        body = Body(headers)
-        async for chunk in response.aiter_stream():
-            body.add(chunk)
-        await response.aclose()
-        return Reply(response.status, body.bytes(), headers, time.time())
-
-    async def _take(self, slots: _AsyncSlots) -> httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy:
-        while slots.idle:
-            line = slots.idle.pop()
-            if not isinstance(line, httpcore.AsyncHTTPConnection) or (line.is_idle() and not line.has_expired()):
-                return line
-            await line.aclose()
-        target = self._target
-        if target.proxy is None:
-            plain = target.scheme == "http" and isinstance(slots.loop, asyncio.AbstractEventLoop)
-            return httpcore.AsyncHTTPConnection(
-                target.origin,
-                target.tls,
-                keepalive_expiry=KEEP_ALIVE,
-                network_backend=AsyncioBackend() if plain else None,
-            )
-        return httpcore.AsyncHTTPProxy(target.proxy, ssl_context=target.tls, max_connections=1)
-
-    def _here(self) -> _AsyncSlots:
-        """The connections of the running loop: those of another one, or of a parent process, cannot be used."""
-        loop = _running_loop()
-        slots = self._slots
-        if slots is None or slots.loop is not loop or slots.pid != os.getpid():
-            slots = self._slots = _AsyncSlots(loop)
-        return slots
-
-    async def aclose(self) -> None:
-        """Close every connection of this loop."""
-        self._closed = True
-        slots = self._here()
-        while slots.idle:
-            await slots.idle.pop().aclose()
-
-
-def _running_loop() -> object:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        import trio
-
-        return trio.lowlevel.current_trio_token()
-
-
 # ── passed in ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -359,9 +258,9 @@ class Injected:
                 body = _collect(response.iter_bytes())
             finally:
                 response.close()
-        except _FAILURES as error:
-            raise _failure(error) from None
-        return Reply(response.status_code, body, _names(response.headers.raw), time.time())
+        except FAILURES as error:
+            raise failure(error) from None
+        return Reply(response.status_code, body, names(response.headers.raw), time.time())
 
     async def asend(self, request: Request) -> Reply:
         """Send once, awaiting."""
@@ -374,9 +273,9 @@ class Injected:
                     body = _collect([chunk async for chunk in response.aiter_bytes()])
                 finally:
                     await response.aclose()
-        except _FAILURES as error:
-            raise _failure(error) from None
-        return Reply(response.status_code, body, _names(response.headers.raw), time.time())
+        except FAILURES as error:
+            raise failure(error) from None
+        return Reply(response.status_code, body, names(response.headers.raw), time.time())
 
     def close(self) -> None:
         """Nothing: whoever passed the transport in closes it."""

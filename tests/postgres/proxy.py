@@ -49,7 +49,7 @@ class Proxy:
                 _cut(client)
                 if self._heard:
                     _pass_on(data, server)  # the server commits, and answers nobody
-                    server.shutdown(socket.SHUT_WR)
+                    _cut(server, socket.SHUT_WR)
                     return
                 break
             _pass_on(data, server)
@@ -87,6 +87,6 @@ def _receive(line: socket.socket) -> bytes:
         return b""
 
 
-def _cut(line: socket.socket) -> None:
+def _cut(line: socket.socket, how: int = socket.SHUT_RDWR) -> None:
     with suppress(OSError):
-        line.shutdown(socket.SHUT_RDWR)
+        line.shutdown(how)

@@ -20,6 +20,8 @@ from tests.engine.calling import Caller, calling
 from tests.servers.kronmem import free_port
 from tests.servers.postgres import at, own
 
+END_OURS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = 'kronmem' AND datname = current_database()"""
 SECRET = "s3cret-passw0rd"
 
 
@@ -276,8 +278,7 @@ def test_a_transaction_gets_no_more_than_its_time_in_all(postgres: str) -> None:
 
 def test_a_connection_that_broke_while_idle_is_replaced(call: Caller, sql: Any) -> None:
     call.remember("tea at five")
-    gone = sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kronmem'").fetchall()
-    assert gone
+    assert sql(END_OURS).fetchall()
     assert call.recall("tea") == ["tea at five"]
     call.remember("coffee at six")
 
@@ -287,7 +288,7 @@ def test_a_connection_lost_in_the_middle_of_a_write_undoes_it(postgres: str, sql
     with pytest.raises(TransportError, match="lost"), store.write(5.0) as rows:
         space = rows.open_space("", "bot", 0.0)
         rows.set_state(space, "k", "1", 0.0)
-        sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kronmem'")
+        sql(END_OURS)
     with store.read(5.0) as rows:
         assert rows.spaces("") == []
     store.close()
