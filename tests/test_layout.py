@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "kronmem"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
-    {"errors", "models", "settings", "context", "extract", "extract_rules", "redact"},
+    {"errors", "models", "settings", "context", "extract", "extract_rules", "redact", "semantic"},
     {"core"},
     {"transport", "engine"},
     {"outbox", "outbox_file", "delivery", "holder", "state"},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sqlite3
 import stat
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -472,6 +474,23 @@ def test_an_outbox_that_cannot_be_written_is_an_explicit_error_and_the_agent_goe
         assert not client.remember("alice", "text").queued
     with Client(NOBODY, outbox=tmp_path / "file" / "o.db", retry=FAST) as client, pytest.raises(TransportError):
         client.remember("alice", "text")
+
+
+def test_a_full_disk_is_an_explicit_error_and_what_was_queued_stays(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        with Client(NOBODY, outbox=small / "o.db", retry=FAST) as client:
+            accepted = [client.remember_later("alice", "first")]
+            with pytest.raises(StoreError, match="full"):
+                for number in range(2000):
+                    accepted.append(client.remember_later("alice", f"{number} " + "words " * 200))
+            assert client.outbox.pending() == len(accepted)
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 def test_without_an_outbox_an_outage_is_an_error(kind: str) -> None:
