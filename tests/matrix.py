@@ -31,7 +31,7 @@ LOWEST = [
     "snowballstemmer==2.2.0",
     "starlette==0.40.0",
     "uvicorn==0.30.0",
-    "anyio==4.4.0",
+    "anyio==4.5.0",
 ]
 
 
