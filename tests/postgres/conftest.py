@@ -11,7 +11,6 @@ import pytest
 from tests.engine.calling import Caller, calling
 from tests.servers.postgres import new_database, own
 
-
 # Without the extra there is nothing to test here; the contract suite says so as skipped tests.
 collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 
