@@ -236,9 +236,9 @@ class OutboxFile:
         now = self._now()
         with self._read() as db:
             due = db.execute(
-                "SELECT min(CASE WHEN noted > ?3 THEN 0 ELSE max(backoff, asked, lease) END) FROM waiting WHERE seq IN"
-                " (SELECT min(seq) FROM waiting WHERE service = ?1 AND mark = ?2 AND dead = 0 GROUP BY agent)",
-                (lane.service, lane.mark, now),
+                "SELECT min(CASE WHEN noted > ? THEN 0 ELSE max(backoff, asked, lease) END) FROM waiting WHERE seq IN"
+                " (SELECT min(seq) FROM waiting WHERE service = ? AND mark = ? AND dead = 0 GROUP BY agent)",
+                (now, lane.service, lane.mark),
             ).fetchone()[0]
         return None if due is None else max(0.0, due - now)
 
