@@ -33,6 +33,14 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KRONMEM_HOME", str(tmp_path / "home"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a PostgreSQL of its own runs in the slow half: each worker would have to start one."""
+    for item in items:
+        if "postgres" in item.nodeid or "postgres_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -89,7 +97,7 @@ def opened(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[
             yield client
 
 
-@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served", "postgres"])
 def service(request: pytest.FixtureRequest) -> str:
     """Which service answers."""
     return str(request.param)
