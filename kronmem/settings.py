@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -26,7 +26,7 @@ class InsecureUrlWarning(UserWarning):
 class Settings:
     """What was decided. `scheme` is http, https, sqlite or postgresql; `path` is the embedded engine's file."""
 
-    url: str
+    url: str = field(repr=False)  # a database's url may hold a password
     scheme: str
     key: SecretStr | None = None
     path: str = ""

@@ -155,3 +155,8 @@ def test_redaction_comes_before_everything(kind: str, caplog: pytest.LogCaptureF
     assert "4111" not in sent
     assert sent.count("[card]") == 3
     assert "4111" not in caplog.text
+
+
+def test_the_password_of_a_database_is_in_no_repr() -> None:
+    found = resolve("postgresql://u:secret@h/db", None, {})
+    assert "secret" not in repr(found)

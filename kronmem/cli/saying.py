@@ -54,7 +54,8 @@ def shown(url: str) -> str:
     """An address without what may be secret in it: user, password and query. A path stays as it is."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}" if host else url
+    secretive = host or parts.scheme.startswith("postgres")  # a socket's url has no host, but may have a password
+    return f"{parts.scheme}://{host}{parts.path}" if secretive else url
 
 
 def fields(memory: Memory) -> dict[str, JsonValue]:

@@ -264,3 +264,12 @@ def test_every_command_has_help_and_takes_agent_url_and_json() -> None:
         shown = CliRunner().invoke(app, [name, "--help"], terminal_width=200, env={"COLUMNS": "200"})
         assert shown.exit_code == 0, name
         assert all(option in shown.stdout for option in ("--agent", "--url", "--json")), name
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:secret@/db?host=/tmp", "postgresql://u:secret@h:5/db", "http://u:secret@h/x?k=secret"]
+)
+def test_an_address_is_shown_without_its_secrets(url: str) -> None:
+    from kronmem.cli.saying import shown
+
+    assert "secret" not in shown(url)
