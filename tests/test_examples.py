@@ -24,6 +24,7 @@ the service is back; left after a flush: 0
 """
 
 
+@pytest.mark.slow
 def test_an_outage_loses_nothing(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     pytest.importorskip("typer")

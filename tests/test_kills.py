@@ -96,6 +96,7 @@ def test_two_processes_with_two_keys_share_a_file(tmp_path: Path) -> None:
         assert all(f"wkey{r.headers['x-api-key'][-1]}x" in r.body["content"] for r in server.requests)
 
 
+@pytest.mark.slow
 def test_a_memory_accepted_just_before_a_kill_is_delivered_by_the_next_process(tmp_path: Path) -> None:
     port = free_port()
     accepted = killed(f"http://127.0.0.1:{port}", "", tmp_path / "o.db", "queued", 5, 0)

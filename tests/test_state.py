@@ -151,6 +151,7 @@ def test_a_service_without_state_says_where_it_could_live(kind: str) -> None:
         client.state("alice")
 
 
+@pytest.mark.slow
 def test_state_is_kept_by_a_served_engine_too(kind: str, tmp_path: Path) -> None:
     with ServedKronmem(tmp_path / "m.db", key="kv-1") as server:
         with shell(kind, server.url, api_key="kv-1") as client:

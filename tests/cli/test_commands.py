@@ -198,6 +198,7 @@ def test_an_unreadable_line_is_named_before_anything_is_stored(text: str) -> Non
     assert run("list", "-a", "team", "--json").stdout == ""
 
 
+@pytest.mark.slow
 def test_doctor_names_what_is_broken_and_never_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRONMEM_URL", NOWHERE)
     monkeypatch.setenv("KRONMEM_API_KEY", "kv-very-secret")
