@@ -35,9 +35,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a PostgreSQL of its own runs in the slow half: each worker would have to start one."""
+    """What needs a PostgreSQL or a browser runs in the slow half: each worker would have to start one."""
     for item in items:
-        if "postgres" in item.nodeid or "postgres_server" in getattr(item, "fixturenames", ()):
+        if "postgres" in item.nodeid or {"postgres_server", "window"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
 
 

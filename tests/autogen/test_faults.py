@@ -129,7 +129,8 @@ def test_a_turn_with_many_tool_calls_waits_for_a_hanging_memory_once() -> None:
         assert way.asked == 1
 
 
-def test_no_memory_of_one_user_reaches_the_prompt_of_the_other(client: Client) -> None:
+@pytest.mark.parametrize("turns", [30, pytest.param(200, marks=pytest.mark.slow)])
+def test_no_memory_of_one_user_reaches_the_prompt_of_the_other(client: Client, turns: int) -> None:
     dice = random.Random(7)
     topics = ["green tea", "the harbour", "a train to Utrecht", "the budget"]
     with OpenAIServer(lambda request: f"{whose(request)}-reply about {dice.choice(topics)}") as server:
@@ -137,7 +138,7 @@ def test_no_memory_of_one_user_reaches_the_prompt_of_the_other(client: Client) -
         attached = [attach_memory(client.agent(name), list(pair)) for name, pair in people.items()]
         for name, pair in people.items():
             register_memory(client.agent(name), caller=pair[0], executor=pair[1])
-        for turn in range(200):
+        for turn in range(turns):
             name = dice.choice(["ann", "bob"])
             helper, person = people[name]
             text = f"{name}-word-{turn}: tell me about {dice.choice(topics)}"
@@ -151,7 +152,7 @@ def test_no_memory_of_one_user_reaches_the_prompt_of_the_other(client: Client) -
             assert f"{other}-" not in text
             assert f'source="{other}"' not in text
             recalled += f'source="{name}"' in text
-        assert recalled > 100, "the test sees memories at all"
+        assert recalled > turns / 2, "the test sees memories at all"
     for name in people:
         assert all(name in one.content for one in client.memories(name))
 
