@@ -87,7 +87,8 @@ def is_loopback(host: str) -> bool:
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        if parts.scheme in ("http", "https"):  # a database's url may name several hosts, each with a port
+            _ = parts.port
     except ValueError:
         raise ConfigError("the url cannot be read") from None
     if parts.scheme not in ("http", "https", "sqlite", "postgresql", "postgres"):

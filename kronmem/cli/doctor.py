@@ -13,11 +13,11 @@ from pathlib import Path
 import typer
 from pydantic import JsonValue
 
-from kronmem import Client, KronmemError, settings
+from kronmem import Client, ConfigError, KronmemError, settings
 from kronmem.cli import options, saying
 from kronmem.cli.installed import FAMILY, imports, owners, trouble, versions
 
-LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich")
+LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psycopg")
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,23 @@ class Finding:
         return {"check": self.what, "ok": self.ok, "detail": self.words}
 
 
-def doctor(agent: options.AnyAgent = None, url: options.Url = None, json: options.Json = False) -> None:
-    """Tell what is configured, which AutoGen is installed and healthy, and whether the service answers.
+def doctor(
+    agent: options.AnyAgent = None, url: options.Url = None, db: options.Db = None, json: options.Json = False
+) -> None:
+    """Tell what is configured, which AutoGen is installed and healthy, and whether the service or database answers.
 
-    Exits with 1 when something is broken. Keys are never shown.
+    With --db it looks at a database before a server is started on it. Makes no table, stores nothing.
+    Exits with 1 when something is broken. Keys and passwords are never shown.
     """
+    with saying.told():
+        if url and db:
+            raise ConfigError("--url and --db are two names for where to look: give one of them")
+        if db:
+            url = options.database(db).url
     with saying.connected(url) as client:
-        chosen = settings.resolve(url, None) if url else settings.resolve(None, None)
-        findings = [*_settings(url, chosen), *_service(client, agent), *_files(chosen), *_outbox(client, chosen)]
-        findings += [*_autogen(), *_versions()]
+        chosen = settings.resolve(url, None)
+        findings = [*_settings("--db" if db else "--url" if url else None, chosen), *_memory(client, chosen, agent)]
+        findings += [*_outbox(client, chosen), *_autogen(), *_versions()]
         if json:
             everything: list[JsonValue] = [finding.fields() for finding in findings]
             saying.as_json({"ok": all(finding.ok for finding in findings), "checks": everything})
@@ -58,9 +66,9 @@ def _print(findings: list[Finding]) -> None:
     saying.line(f"{bad} to mend." if bad else "All well.")
 
 
-def _settings(url: str | None, chosen: settings.Settings) -> Iterator[Finding]:
-    if url:
-        source = "--url"
+def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding]:
+    if option:
+        source = option
     elif os.environ.get("KRONMEM_URL"):
         source = "KRONMEM_URL"
     else:
@@ -69,6 +77,23 @@ def _settings(url: str | None, chosen: settings.Settings) -> Iterator[Finding]:
     where = saying.shown(chosen.url) if chosen.embedded else f"{chosen.url} {keyed}"
     yield Finding("memory", f"{where} (from {source})")
     yield Finding("home", str(settings.home()))
+
+
+def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Iterator[Finding]:
+    if chosen.scheme in ("postgresql", "postgres"):
+        from kronmem.engine.postgres_check import examine  # needs the extra, which the client has asked for
+
+        seen = examine(chosen.url)
+        yield from (Finding(look.what, look.words, look.ok) for look in seen.looks)
+        if not seen.ready:  # asking for memories would make the tables
+            return
+    if chosen.scheme == "sqlite" and chosen.path != ":memory:":
+        path = Path(chosen.path)
+        if not path.exists():  # asking for memories would make it
+            yield Finding("database", f"{path} is made when the first memory is stored")
+            return
+        yield _file(path)
+    yield from _service(client, agent)
 
 
 def _service(client: Client, agent: str | None) -> Iterator[Finding]:
@@ -86,16 +111,10 @@ def _service(client: Client, agent: str | None) -> Iterator[Finding]:
     yield Finding("agents", f"{agent}: {count} memories" if agent else f"{len(found)} with {count} memories")
 
 
-def _files(chosen: settings.Settings) -> Iterator[Finding]:
-    if chosen.scheme != "sqlite" or chosen.path == ":memory:":
-        return
-    path = Path(chosen.path)
-    if not path.exists():
-        yield Finding("database", f"{path} is made when the first memory is stored")
-        return
+def _file(path: Path) -> Finding:
     loose = _loose(path)
     advice = f"; others can read it: chmod 600 {path}" if loose else ""
-    yield Finding("database", f"{path}, {path.stat().st_size:,} bytes, mode {_mode(path)}{advice}", not loose)
+    return Finding("database", f"{path}, {path.stat().st_size:,} bytes, mode {_mode(path)}{advice}", not loose)
 
 
 def _loose(path: Path) -> bool:

@@ -80,7 +80,5 @@ def _check_extra() -> None:
 def _path(db: str | None) -> str:
     if db is None:
         return str(settings.default_file())
-    found = settings.resolve(db if "://" in db else f"sqlite:///{quote(db)}", None)
-    if not found.embedded:
-        raise ConfigError("--db takes sqlite:///file.db, postgresql://host/name or a path")
+    found = options.database(db)
     return found.path or found.url

@@ -1,0 +1,132 @@
+"""`kronmem doctor --db`: a database looked at before a server runs on it, and left as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kronmem import Client
+from kronmem.cli.app import app
+from tests.servers.postgres import at, new_database, own
+
+SECRET = "not-to-be-seen"
+
+
+def doctor(*arguments: str) -> tuple[int, dict[str, Any], str]:
+    ended = CliRunner().invoke(app, ["doctor", "--json", *arguments])
+    said = json.loads(ended.stdout)["checks"] if ended.stdout else []
+    return ended.exit_code, {one["check"]: one for one in said}, ended.output
+
+
+@pytest.fixture
+def database(postgres_server: str) -> Iterator[str]:
+    """The url of a database in which kronmem has never been."""
+    with new_database(postgres_server, own("kronmem_doctor")) as url:
+        yield url
+
+
+@pytest.fixture
+def sql(database: str) -> Iterator[Any]:
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield lambda text: connection.execute(text.encode())
+
+
+@pytest.fixture
+def role(database: str, sql: Any) -> Iterator[str]:
+    """The url of the database for a role without any rights."""
+    name = own("kronmem_guest")
+    sql(f"CREATE ROLE {name} LOGIN PASSWORD '{SECRET}'")
+    yield at(database, own("kronmem_doctor"), f"{name}:{SECRET}")
+    sql(f"DROP OWNED BY {name}")
+    sql(f"DROP ROLE {name}")
+
+
+def test_an_empty_database_is_fit_and_stays_empty(database: str, sql: Any) -> None:
+    code, said, _ = doctor("--db", database)
+    assert code == 0
+    assert said["database"]["detail"].startswith("PostgreSQL ")
+    assert "the first use makes them" in said["tables"]["detail"]
+    assert "agents" not in said
+    assert sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'kronmem'").fetchone() == (0,)
+
+
+def test_a_database_in_use_says_what_is_in_it(database: str) -> None:
+    with Client(database) as client:
+        client.remember("team", "The harbour opens at six")
+    code, said, _ = doctor("--db", database)
+    assert code == 0
+    assert said["tables"]["detail"] == "schema version 1, as this kronmem wants it"
+    assert said["rights"]["detail"] == "this role may read and write"
+    assert said["agents"]["detail"] == "1 with 1 memories"
+    assert said["memory"]["detail"].endswith("(from --db)")
+    assert doctor("--url", database)[1]["memory"]["detail"].endswith("(from --url)")
+
+
+def test_what_a_role_may_not_do_is_said_with_what_to_grant(database: str, role: str, sql: Any) -> None:
+    code, said, output = doctor("--db", role)
+    assert (code, said["tables"]["ok"]) == (1, False)
+    assert "GRANT CREATE ON DATABASE" in said["tables"]["detail"]
+    assert SECRET not in output
+
+    with Client(database) as client:
+        client.remember("team", "The harbour opens at six")
+    assert "GRANT USAGE ON SCHEMA kronmem" in doctor("--db", role)[1]["tables"]["detail"]
+
+    name = own("kronmem_guest")
+    sql(f"GRANT USAGE ON SCHEMA kronmem TO {name}")
+    sql(f"GRANT SELECT ON kronmem.version TO {name}")
+    code, said, _ = doctor("--db", role)
+    assert (code, said["rights"]["ok"]) == (1, False)
+    assert "may not read memory, posting" in said["rights"]["detail"]
+
+    sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA kronmem TO {name}")
+    code, said, _ = doctor("--db", role)
+    assert code == 0
+    assert "recall works, storing does not" in said["rights"]["detail"]
+    assert said["agents"]["detail"] == "1 with 1 memories"
+
+
+def test_tables_of_a_newer_kronmem_are_bad(database: str, sql: Any) -> None:
+    with Client(database) as client:
+        client.remember("team", "The harbour opens at six")
+    sql("UPDATE kronmem.version SET number = 99")
+    code, said, _ = doctor("--db", database)
+    assert (code, said["tables"]["ok"]) == (1, False)
+    assert "newer kronmem" in said["tables"]["detail"]
+    assert "agents" not in said
+
+
+def test_the_second_of_two_hosts_answers_when_the_first_does_not(postgres_server: str, database: str) -> None:
+    if "?host=" not in database:
+        pytest.skip("needs a server on a socket")
+    folder = database.partition("?host=")[2]
+    code, said, _ = doctor("--db", database.replace(f"host={folder}", f"host=127.0.0.1,{folder}&port=1,5432"))
+    assert (code, said["database"]["ok"]) == (0, True)
+
+
+@pytest.mark.parametrize("url", [f"postgresql://u:{SECRET}@127.0.0.1:1/x", f"postgresql://u:{SECRET}@h:1,g:2,/x?y=1"])
+def test_a_postgresql_that_is_away_is_bad_and_no_password_is_shown(url: str) -> None:
+    pytest.importorskip("psycopg")
+    code, said, output = doctor("--db", url)
+    assert (code, said["database"]["ok"]) == (1, False)
+    assert SECRET not in output
+
+
+@pytest.mark.slow  # imports AutoGen once more
+def test_a_file_is_looked_at_as_well(tmp_path: Path) -> None:
+    code, said, _ = doctor("--db", str(tmp_path / "new file.db"))
+    assert code == 0
+    assert said["database"]["detail"].endswith("new file.db is made when the first memory is stored")
+    assert not (tmp_path / "new file.db").exists()
+
+
+def test_what_is_no_database_or_named_twice_is_refused() -> None:
+    assert doctor("--db", "http://127.0.0.1:9")[0] == 2
+    assert doctor("--db", "a.db", "--url", "sqlite:///a.db")[0] == 2
