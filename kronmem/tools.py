@@ -125,15 +125,6 @@ def _blocking(memory: AgentMemory, prefix: str, timeout: float) -> MemoryTools[s
 def _awaiting(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTools[Spoken]:
     inner, outage = _impatient(memory, timeout), Outage(f"memory of {memory.agent_id!r}")
 
-    async def ask(work: Callable[[], Awaitable[str]]) -> str:
-        try:
-            with anyio.fail_after(timeout):
-                answer = await work()
-        except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
-            return _excuse(error, outage)
-        outage.ends()
-        return answer
-
     async def remember(
         content: Annotated[str, CONTENT],
         memory_type: Annotated[str, TYPE] = "fact",
@@ -143,7 +134,7 @@ def _awaiting(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTo
         async def work() -> str:
             return _stored(await inner.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days)))
 
-        return await ask(work)
+        return await _asked(work, timeout, outage)
 
     async def recall(
         query: Annotated[str, QUERY],
@@ -153,16 +144,26 @@ def _awaiting(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTo
         async def work() -> str:
             return _listed(await inner.recall(_text(query), _limit(limit), tags=_tags(tags)))
 
-        return await ask(work)
+        return await _asked(work, timeout, outage)
 
     async def forget(memory_id: Annotated[str, MEMORY_ID]) -> str:
         async def work() -> str:
             await inner.forget(_text(memory_id).strip())
             return FORGOTTEN
 
-        return await ask(work)
+        return await _asked(work, timeout, outage)
 
     return MemoryTools(*_named(prefix, remember, recall, forget))
+
+
+async def _asked(work: Callable[[], Awaitable[str]], timeout: float, outage: Outage) -> str:
+    try:
+        with anyio.fail_after(timeout):
+            answer = await work()
+    except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
+        return _excuse(error, outage)
+    outage.ends()
+    return answer
 
 
 # ── what a model reads ───────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -103,7 +102,7 @@ def _chroma(home: str, count: int, agents: int) -> Contestant:
 
     questions = [vector(question(number)) for number in range(64)]
     return (
-        f"Chroma {chromadb.__version__}",
+        "Chroma",
         lambda: table.query([questions[fresh() % 64]], n_results=5, where={"agent": "agent-3"}),
         add,
     )
@@ -128,20 +127,7 @@ def _lancedb(home: str, count: int, agents: int) -> Contestant:
         table.add([{"vector": embedding, "text": text(number), "agent": "agent-3"}])
 
     return (
-        f"LanceDB {lancedb.__version__}",
+        "LanceDB",
         lambda: table.search(questions[fresh() % 64]).where("agent = 'agent-3'", prefilter=True).limit(5).to_list(),
         add,
     )
-
-
-def main() -> None:
-    """Print the ratios by themselves."""
-    began = time.perf_counter()
-    recalls, adds = measured(10_000, 10, 3)
-    for name in recalls.rounds:
-        print(name, "recall", recalls.spread(name, "kronmem"), "add", adds.spread(name, "kronmem"))
-    print(f"({time.perf_counter() - began:.0f} s)")
-
-
-if __name__ == "__main__":
-    main()

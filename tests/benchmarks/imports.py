@@ -6,37 +6,24 @@ import importlib.metadata
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import kronmem
 from tests.benchmarks.measure import Times, in_turn, installed
+from tests.benchmarks.peers import MODULES
 
-OURS = "import kronmem"
-BASE = "import httpx, pydantic"
-PEERS = {
-    "mem0ai": "mem0",
-    "kronvex": "kronvex",
-    "letta-client": "letta_client",
-    "zep-cloud": "zep_cloud",
-    "supermemory": "supermemory",
-}
-ENOUGH = [
-    "kronmem",
-    "httpx",
-    "httpcore",
-    "h11",
-    "anyio",
-    "idna",
-    "certifi",
-    "sniffio",
-    "snowballstemmer",
-    "typing_extensions",
-]
-ENOUGH += ["pydantic", "pydantic_core", "annotated-types", "typing-inspection"]
+PACKAGE = Path(kronmem.__file__).parent
+
+BASE = "httpx and pydantic"
 
 
 def times(rounds: int) -> Times:
     """Seconds to start Python and import, less those to start it and import nothing."""
-    codes = {"kronmem": OURS, "httpx and pydantic": BASE}
-    codes |= {name: f"import {module}" for name, module in PEERS.items() if installed(module)}
+    codes = {"kronmem": "import kronmem", BASE: "import httpx, pydantic"}
+    codes |= {name: f"import {module}" for name, module in MODULES.items() if installed(module)}
     empty = min(_start("pass") for _ in range(5))
     return in_turn({name: lambda code=code: max(_start(code) - empty, 1e-4) for name, code in codes.items()}, rounds)
 
@@ -47,13 +34,25 @@ def _start(code: str) -> float:
     return time.perf_counter() - began
 
 
-def megabytes(distributions: list[str]) -> float:
-    """What these distributions take on disk."""
-    total = 0
-    for name in distributions:
-        try:
-            files = importlib.metadata.files(name) or []
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        total += sum(path.stat().st_size for path in (file.locate() for file in files) if path.is_file())
-    return total / 1e6
+def megabytes() -> dict[str, float]:
+    """What each takes on disk, with everything it needs."""
+    names = ["kronmem", *(name for name, module in MODULES.items() if installed(module))]
+    return {name: sum(map(_size, _needs(name, set()))) / 1e6 for name in names}
+
+
+def _needs(name: str, seen: set[str]) -> set[str]:
+    if (name := canonicalize_name(name)) in seen:
+        return seen
+    seen.add(name)
+    for line in importlib.metadata.requires(name) or []:
+        wanted = Requirement(line)
+        if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+            _needs(wanted.name, seen)
+    return seen
+
+
+def _size(name: str) -> int:
+    if name == "kronmem":  # installed from a checkout, it lists only a pointer to it
+        return sum(path.stat().st_size for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    files = importlib.metadata.files(name) or []
+    return sum(path.stat().st_size for path in (file.locate() for file in files) if path.is_file())

@@ -20,19 +20,32 @@ class Times:
         """Note one round."""
         self.rounds.setdefault(name, []).append(seconds)
 
-    def median(self, name: str) -> float:
-        """The middle round."""
-        return statistics.median(self.rounds[name])
+    def against(self, other: str) -> dict[str, list[float]]:
+        """How everybody compares with `other`, round by round: neighbours in time had the same machine."""
+        theirs = self.rounds[other]
+        return {name: [a / b for a, b in zip(mine, theirs, strict=True)] for name, mine in self.rounds.items()}
 
-    def ratio(self, name: str, other: str) -> float:
-        """How `name` compares with `other`: the median of the ratios of neighbouring rounds."""
-        pairs = zip(self.rounds[name], self.rounds[other], strict=True)
-        return statistics.median(mine / theirs for mine, theirs in pairs)
+    def over(self, seconds: float) -> dict[str, list[float]]:
+        """How everybody compares with so many seconds."""
+        return {name: [one / seconds for one in mine] for name, mine in self.rounds.items()}
 
-    def spread(self, name: str, other: str) -> str:
-        """The ratio and its range over the rounds."""
-        ratios = sorted(mine / theirs for mine, theirs in zip(self.rounds[name], self.rounds[other], strict=True))
-        return f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement: what was measured, what 1 stands for, and everybody's figures, one a round."""
+
+    measure: str
+    base: str
+    cells: dict[str, list[float]]
+
+    def median(self, name: str) -> str:
+        """The middle figure."""
+        value = statistics.median(self.cells[name])
+        return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+    def __str__(self) -> str:
+        spread = (f"{name} {self.median(name)} ({min(of):.2f} to {max(of):.2f})" for name, of in self.cells.items())
+        return f"{self.measure} [{self.base}]: {', '.join(spread)}"
 
 
 def installed(*modules: str) -> bool:
@@ -66,12 +79,17 @@ def settle() -> None:
     gc.collect()
 
 
+def turned(names: list[str], number: int) -> list[str]:
+    """The order of a round: nobody is always first."""
+    first = number % len(names)
+    return names[first:] + names[:first]
+
+
 def in_turn(contestants: dict[str, Callable[[], float]], rounds: int) -> Times:
     """Let every contestant run once a round, the order turned each time."""
     times = Times()
-    names = list(contestants)
     for number in range(rounds):
-        for name in names[number % len(names) :] + names[: number % len(names)]:
+        for name in turned(list(contestants), number):
             settle()
             times.add(name, contestants[name]())
     return times

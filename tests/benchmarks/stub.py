@@ -39,6 +39,8 @@ def _reply(value: object) -> bytes:
 
 
 RECALLED, STORED = _reply(FOUND), _reply(MEMORY)
+WHO = _reply({"org_id": "o", "project_id": "p", "user_email": None})
+"""What mem0's client asks for before anything else."""
 
 
 class Stub(asyncio.Protocol):
@@ -70,7 +72,8 @@ class Stub(asyncio.Protocol):
         if head.startswith(b"get /connections"):
             self.transport.write(_reply({"connections": Stub.connections}))
             return
-        reply = STORED if b"/remember" in head[:200] else RECALLED
+        path = head.partition(b"\r\n")[0]
+        reply = STORED if b"/remember" in path else WHO if b"/ping" in path else RECALLED
         if self.latency:
             asyncio.get_running_loop().call_later(self.latency, self._write, reply)
         else:

@@ -19,16 +19,21 @@ from tests.servers.openai import OpenAIServer
 LATENCY_MS = 20.0
 
 
-def classic(turns: int) -> float | None:
+def classic(rounds: int, turns: int) -> list[float]:
     """Added round trips a turn for a ConversableAgent with attached memory, recall and capture on."""
     if not installed("autogen", "openai"):
-        return None
+        return []
     with stub(LATENCY_MS) as url, OpenAIServer(lambda request: "A plain answer of some length.") as model:
         with tempfile.TemporaryDirectory() as home, Client(url, outbox=Path(home) / "o.db") as client:
-            plain, remembering = [], []
-            for _ in range(turns):
-                plain.append(_classic_turn(model, None))
-                remembering.append(_classic_turn(model, client))
+            return [
+                _added([(_classic_turn(model, None), _classic_turn(model, client)) for _ in range(turns)])
+                for _ in range(rounds)
+            ]
+
+
+def _added(turns: list[tuple[float, float]]) -> float:
+    """What a turn with memory took more than one without, in round trips."""
+    plain, remembering = zip(*turns, strict=True)
     return (statistics.median(remembering) - statistics.median(plain)) / (LATENCY_MS / 1000)
 
 
@@ -49,21 +54,20 @@ def _classic_turn(model: Any, client: Client | None) -> float:
     return taken
 
 
-def agentchat(turns: int) -> float | None:
+def agentchat(rounds: int, turns: int) -> list[float]:
     """Added round trips a turn for an AssistantAgent with a KronMemory."""
     if not installed("autogen_agentchat", "autogen_ext"):
-        return None
-    return asyncio.run(_agentchat(turns))
+        return []
+    return asyncio.run(_agentchat(rounds, turns))
 
 
-async def _agentchat(turns: int) -> float:
-    plain, remembering = [], []
+async def _agentchat(rounds: int, turns: int) -> list[float]:
     with stub(LATENCY_MS) as url:
         async with AsyncClient(url, outbox=False) as client:
-            for _ in range(turns):
-                plain.append(await _agentchat_turn(None))
-                remembering.append(await _agentchat_turn(client))
-    return (statistics.median(remembering) - statistics.median(plain)) / (LATENCY_MS / 1000)
+            return [
+                _added([(await _agentchat_turn(None), await _agentchat_turn(client)) for _ in range(turns)])
+                for _ in range(rounds)
+            ]
 
 
 async def _agentchat_turn(client: AsyncClient | None) -> float:

@@ -79,9 +79,10 @@ def load(server: Postgres, folder: Path, seconds: float, *, kill: bool) -> list[
         commands = [["-c", CLIENT, urls[n % 4], str(n), str(seconds)] for n in range(8)]
         clients = [stack.enter_context(running(one, folder, stdout=subprocess.PIPE)) for one in commands]
         if kill:
-            for client in clients:  # once everybody is at work
+            for client in clients:  # once everybody has stored some and forgotten some
                 assert client.stdout is not None
-                client.stdout.readline()
+                for _ in range(5):
+                    client.stdout.readline()
             server.kill()
             server.start()
         said = [client.communicate(timeout=seconds + 120)[0].splitlines()[-1] for client in clients]

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from tests.server.conftest import ADA, BARE, BOB
+from tests.server.conftest import ADA, BARE, BOB, OWNERS
+from tests.servers.kronmem import ServedKronmem
 
 KEYS = st.sampled_from([ADA, BOB, BARE])
 AGENTS = st.sampled_from(["one", "two", "memstore"])
@@ -91,6 +92,16 @@ class Owners(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("examples", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_no_owner_ever_sees_or_changes_what_is_anothers(http: httpx.Client, examples: int) -> None:
+    keep_apart(http, examples)
+
+
+def test_nor_on_postgresql(postgres: str) -> None:
+    with ServedKronmem(postgres, key=BARE, owners=OWNERS) as service:
+        with httpx.Client(base_url=service.url, trust_env=False, timeout=30) as client:
+            keep_apart(client, 30)
+
+
+def keep_apart(http: httpx.Client, examples: int) -> None:
     machine = type("Served", (Owners,), {"http": http})
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
     run_state_machine_as_test(

@@ -31,10 +31,10 @@ def free_port() -> int:
 
 
 class ServedKronmem:
-    """`kronmem serve` on loopback."""
+    """`kronmem serve` on loopback, on a file or on the database at a url."""
 
     def __init__(
-        self, path: Path, *, key: str | None = None, port: int | None = None, owners: dict[str, str] | None = None
+        self, path: Path | str, *, key: str | None = None, port: int | None = None, owners: dict[str, str] | None = None
     ) -> None:
         self.path, self.key, self.port = path, key, port or free_port()
         self.keys = {**(owners or {}), **({key: ""} if key else {})}
@@ -43,8 +43,9 @@ class ServedKronmem:
 
     def start(self) -> ServedKronmem:
         """Start, and return when it answers."""
+        cwd = self.path.parent if isinstance(self.path, Path) else None
         command = [sys.executable, "-c", START, str(self.port), str(self.path), json.dumps(self.keys)]
-        self._process = subprocess.Popen(command, cwd=self.path.parent, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        self._process = subprocess.Popen(command, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)})
         with Client(self.url, outbox=False, timeout=1.0) as client:
             for _ in range(1000):
                 if client.health().ok:
@@ -69,8 +70,8 @@ class ServedKronmem:
             self._process = None
 
     def contents(self, agent_id: str) -> list[str]:
-        """What the service holds of an agent, oldest first, read from its file."""
-        with Client.local(self.path) as client:
+        """What the service holds of an agent, oldest first, read beside it."""
+        with Client(self.path) if isinstance(self.path, str) else Client.local(self.path) as client:
             return [memory.content for memory in client.memories(agent_id)][::-1]
 
     def __enter__(self) -> ServedKronmem:
