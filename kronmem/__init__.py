@@ -1,36 +1,40 @@
-"""kronmem: durable memory for AutoGen agents."""
+"""kronmem: durable memory for AutoGen agents. What is named here is loaded when it is first used."""
 
-from kronmem.async_client import AsyncClient
-from kronmem.client import Client
-from kronmem.core.exchange import Retry
-from kronmem.errors import (
-    AuthError,
-    ConfigError,
-    ConflictError,
-    DeadlineError,
-    FanOutError,
-    InvalidInputError,
-    InvalidRequestError,
-    KronmemError,
-    NotFoundError,
-    OutboxFullError,
-    QuotaError,
-    RateLimitError,
-    ReplyError,
-    ServerError,
-    StatusError,
-    StoreError,
-    TransportError,
-    UnavailableError,
-)
-from kronmem.extract import extract_facts
-from kronmem.models import AgentInfo, DeadLetter, Health, Hit, Memory, Session
-from kronmem.outbox import AsyncOutbox, Outbox
-from kronmem.redact import redact_secrets
-from kronmem.scope import AgentMemory, AsyncAgentMemory
-from kronmem.settings import InsecureUrlWarning
-from kronmem.state import AsyncState, State
-from kronmem.tools import MemoryTools, memory_tools
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:
+    from kronmem.async_client import AsyncClient
+    from kronmem.client import Client
+    from kronmem.core.exchange import Retry
+    from kronmem.errors import (
+        AuthError,
+        ConfigError,
+        ConflictError,
+        DeadlineError,
+        FanOutError,
+        InvalidInputError,
+        InvalidRequestError,
+        KronmemError,
+        NotFoundError,
+        OutboxFullError,
+        QuotaError,
+        RateLimitError,
+        ReplyError,
+        ServerError,
+        StatusError,
+        StoreError,
+        TransportError,
+        UnavailableError,
+    )
+    from kronmem.extract import extract_facts
+    from kronmem.models import AgentInfo, DeadLetter, Health, Hit, Memory, Session
+    from kronmem.outbox import AsyncOutbox, Outbox
+    from kronmem.redact import redact_secrets
+    from kronmem.scope import AgentMemory, AsyncAgentMemory
+    from kronmem.settings import InsecureUrlWarning
+    from kronmem.state import AsyncState, State
+    from kronmem.tools import MemoryTools, memory_tools
 
 __all__ = [
     "AgentInfo",
@@ -72,3 +76,58 @@ __all__ = [
     "memory_tools",
     "redact_secrets",
 ]
+
+_WHERE = {
+    "AsyncClient": "async_client",
+    "Client": "client",
+    "Retry": "core.exchange",
+    "AuthError": "errors",
+    "ConfigError": "errors",
+    "ConflictError": "errors",
+    "DeadlineError": "errors",
+    "FanOutError": "errors",
+    "InvalidInputError": "errors",
+    "InvalidRequestError": "errors",
+    "KronmemError": "errors",
+    "NotFoundError": "errors",
+    "OutboxFullError": "errors",
+    "QuotaError": "errors",
+    "RateLimitError": "errors",
+    "ReplyError": "errors",
+    "ServerError": "errors",
+    "StatusError": "errors",
+    "StoreError": "errors",
+    "TransportError": "errors",
+    "UnavailableError": "errors",
+    "extract_facts": "extract",
+    "AgentInfo": "models",
+    "DeadLetter": "models",
+    "Health": "models",
+    "Hit": "models",
+    "Memory": "models",
+    "Session": "models",
+    "AsyncOutbox": "outbox",
+    "Outbox": "outbox",
+    "redact_secrets": "redact",
+    "AgentMemory": "scope",
+    "AsyncAgentMemory": "scope",
+    "InsecureUrlWarning": "settings",
+    "AsyncState": "state",
+    "State": "state",
+    "MemoryTools": "tools",
+    "memory_tools": "tools",
+}
+_MODULES = ("errors", "models")
+
+
+def __getattr__(name: str) -> object:
+    if name in _WHERE:
+        found = globals()[name] = getattr(importlib.import_module(f"kronmem.{_WHERE[name]}"), name)
+        return found
+    if name in _MODULES:
+        return importlib.import_module(f"kronmem.{name}")
+    raise AttributeError(f"module 'kronmem' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

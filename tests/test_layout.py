@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import kronmem
+
 PACKAGE = Path(__file__).parent.parent / "kronmem"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
@@ -128,6 +130,28 @@ assert not loaded, loaded
     )
     assert ran.returncode == 0, ran.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_public_name_is_loaded_when_it_is_first_used() -> None:
+    code = """
+import sys, kronmem
+assert not {"pydantic", "anyio", "kronmem.client"} & set(sys.modules)
+assert set(kronmem.__all__) <= set(dir(kronmem))
+kronmem.Client
+assert "kronmem.async_client" not in sys.modules
+assert kronmem.errors.KronmemError is kronmem.KronmemError
+assert not hasattr(kronmem, "nothing")
+for name in kronmem.__all__:
+    assert getattr(kronmem, name).__name__ == name
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent)
+    assert ran.returncode == 0, ran.stderr
+    tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    where = {alias.name: str(node.module).removeprefix("kronmem.") for node in typed for alias in node.names}
+    assert where == kronmem._WHERE
+    assert sorted(where) == sorted(kronmem.__all__)
 
 
 def test_the_top_level_holds_nothing_else() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import httpx
 
@@ -54,23 +55,24 @@ def awaiting(rounds: int, calls: int) -> dict[str, Times]:
 
 
 async def _awaiting(rounds: int, calls: int) -> dict[str, Times]:
-    with stub() as url:
-        async with AsyncClient(url, api_key="kv-test", outbox=False) as ours:
-            async with httpx.AsyncClient(base_url=url, headers=HEADERS) as raw:
+    async with AsyncExitStack() as stack:
+        url = stack.enter_context(stub())
+        ours = await stack.enter_async_context(AsyncClient(url, api_key="kv-test", outbox=False))
+        raw = await stack.enter_async_context(httpx.AsyncClient(base_url=url, headers=HEADERS))
 
-                async def raw_remember() -> Memory:
-                    reply = await raw.post(f"{PATH}/remember", json=REMEMBER)
-                    return Memory.model_validate(reply.raise_for_status().json())
+        async def raw_remember() -> Memory:
+            reply = await raw.post(f"{PATH}/remember", json=REMEMBER)
+            return Memory.model_validate(reply.raise_for_status().json())
 
-                recall = {name: make(url) for name, make in peers.present().items()}
-                remember: dict[str, peers.Ask] = {
-                    "kronmem": lambda: ours.remember(AGENT, TEXT, session_id="s", metadata={"k": "v"}),
-                    "httpx": raw_remember,
-                }
-                return {
-                    "recall": await _in_turn(recall, rounds, calls),
-                    "remember": await _in_turn(remember, rounds, calls),
-                }
+        recall = {name: make(url, stack) for name, make in peers.present().items()}
+        remember: dict[str, peers.Ask] = {
+            "kronmem": lambda: ours.remember(AGENT, TEXT, session_id="s", metadata={"k": "v"}),
+            "httpx": raw_remember,
+        }
+        return {
+            "recall": await _in_turn(recall, rounds, calls),
+            "remember": await _in_turn(remember, rounds, calls),
+        }
 
 
 async def _in_turn(contestants: dict[str, Callable[[], Awaitable[object]]], rounds: int, calls: int) -> Times:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 from kronmem import AsyncClient
 from tests.benchmarks import peers
@@ -23,36 +24,39 @@ async def ours(url: str, count: int, concurrency: int) -> float:
         return time.perf_counter() - began
 
 
-def with_semaphore(make: Callable[[str], peers.Ask]) -> Fan:
+def with_semaphore(make: peers.Make) -> Fan:
     """What users of the others write: a gather behind a semaphore."""
 
     async def fan(url: str, count: int, concurrency: int) -> float:
-        ask, limit = make(url), asyncio.Semaphore(concurrency)
+        limit = asyncio.Semaphore(concurrency)
+        async with AsyncExitStack() as stack:
+            ask = make(url, stack)
 
-        async def one() -> None:
-            async with limit:
-                await ask()
+            async def one() -> None:
+                async with limit:
+                    await ask()
 
-        began = time.perf_counter()
-        await asyncio.gather(*(one() for _ in range(count)))
-        return time.perf_counter() - began
+            began = time.perf_counter()
+            await asyncio.gather(*(one() for _ in range(count)))
+            return time.perf_counter() - began
 
     return fan
 
 
-def gather(make: Callable[[str], peers.Ask]) -> Fan:
+def gather(make: peers.Make) -> Fan:
     """What users write first: a plain gather of plain calls."""
 
     async def fan(url: str, count: int, _: int) -> float:
-        ask = make(url)
-        began = time.perf_counter()
-        await asyncio.gather(*(ask() for _ in range(count)))
-        return time.perf_counter() - began
+        async with AsyncExitStack() as stack:
+            ask = make(url, stack)
+            began = time.perf_counter()
+            await asyncio.gather(*(ask() for _ in range(count)))
+            return time.perf_counter() - began
 
     return fan
 
 
-def bounded(latency_ms: float, rounds: int, count: int = 1000, concurrency: int = 100) -> Times:
+def bounded(latency_ms: float, rounds: int, count: int, concurrency: int = 100) -> Times:
     """`count` recalls, at most `concurrency` at once."""
     fans = {name: with_semaphore(make) for name, make in peers.present().items()}
     return _measured({**fans, "kronmem": ours}, latency_ms, rounds, count, concurrency)
@@ -77,6 +81,6 @@ async def _await(work: Awaitable[float]) -> float:
     return await work
 
 
-def ideal(latency_ms: float, count: int = 1000, concurrency: int = 100) -> float:
+def ideal(latency_ms: float, count: int, concurrency: int = 100) -> float:
     """Seconds that the service's latency alone would take."""
     return latency_ms / 1000 * -(-count // concurrency)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import httpx
 
@@ -12,19 +13,23 @@ from tests.benchmarks.measure import installed
 from tests.benchmarks.wire import AGENT, HEADERS, PATH, RECALL, Found
 
 Ask = Callable[[], Awaitable[object]]
+Make = Callable[[str, AsyncExitStack], Ask]
+"""From the stub's url; what has to be closed is put on the stack."""
 PATIENT = 300.0
 """Seconds: nobody may give up while a thousand calls wait for each other."""
 
 
-def kronmem(url: str) -> Ask:
+def kronmem(url: str, stack: AsyncExitStack) -> Ask:
     """Ours."""
     client = AsyncClient(url, api_key="kv-test", outbox=False, timeout=PATIENT)
+    stack.push_async_callback(client.close)
     return lambda: client.recall(AGENT, "which database")
 
 
-def by_hand(url: str) -> Ask:
+def by_hand(url: str, stack: AsyncExitStack) -> Ask:
     """What a careful user would write with httpx."""
     client = httpx.AsyncClient(base_url=url, headers=HEADERS, timeout=PATIENT)
+    stack.push_async_callback(client.aclose)
 
     async def ask() -> Found:
         reply = await client.post(f"{PATH}/recall", json=RECALL)
@@ -33,11 +38,12 @@ def by_hand(url: str) -> Ask:
     return ask
 
 
-def aiohttp(url: str) -> Ask:
+def aiohttp(url: str, stack: AsyncExitStack) -> Ask:
     """The fastest of the usual clients."""
     from aiohttp import ClientSession
 
     session = ClientSession(headers=HEADERS)
+    stack.push_async_callback(session.close)
 
     async def ask() -> Found:
         async with session.post(f"{url}{PATH}/recall", json=RECALL) as reply:
@@ -46,24 +52,27 @@ def aiohttp(url: str) -> Ask:
     return ask
 
 
-def kronvex(url: str) -> Ask:
+def kronvex(url: str, stack: AsyncExitStack) -> Ask:
     """The vendor's SDK."""
     from kronvex.async_client import AsyncKronvex
 
-    agent = AsyncKronvex("kv-test", base_url=url, timeout=PATIENT).agent(AGENT)
+    client = AsyncKronvex("kv-test", base_url=url, timeout=PATIENT)
+    stack.push_async_callback(client.close)
+    agent = client.agent(AGENT)
     return lambda: agent.recall("which database")
 
 
-def mem0(url: str) -> Ask:
+def mem0(url: str, stack: AsyncExitStack) -> Ask:
     """mem0's client for its service."""
     os.environ["MEM0_TELEMETRY"] = "False"
     from mem0 import AsyncMemoryClient
 
     client = AsyncMemoryClient(api_key="m0-test", host=url)
+    stack.push_async_callback(client.async_client.aclose)
     return lambda: client.search("which database", filters={"user_id": AGENT})
 
 
-def zep(url: str) -> Ask:
+def zep(url: str, stack: AsyncExitStack) -> Ask:
     """Zep's."""
     from zep_cloud.client import AsyncZep
 
@@ -71,19 +80,21 @@ def zep(url: str) -> Ask:
     return lambda: client.graph.search_edges(AGENT, query="which database")
 
 
-def letta(url: str) -> Ask:
+def letta(url: str, stack: AsyncExitStack) -> Ask:
     """Letta's."""
     from letta_client import AsyncLetta
 
     client = AsyncLetta(api_key="test", base_url=url)
+    stack.push_async_callback(client.close)
     return lambda: client.agents.passages.search(f"agent-{AGENT}", query="which database")
 
 
-def supermemory(url: str) -> Ask:
+def supermemory(url: str, stack: AsyncExitStack) -> Ask:
     """Supermemory's."""
     from supermemory import AsyncSupermemory
 
     client = AsyncSupermemory(api_key="test", base_url=url)
+    stack.push_async_callback(client.close)
     return lambda: client.search("agent", query="which database")
 
 
@@ -98,7 +109,7 @@ _SDKS = {
 MODULES = {name: module for name, (module, _) in _SDKS.items()}
 
 
-def present() -> dict[str, Callable[[str], Ask]]:
+def present() -> dict[str, Make]:
     """Ours, httpx by hand, and whoever is installed."""
     others = {name: make for name, (module, make) in _SDKS.items() if installed(module)}
     return {"kronmem": kronmem, "httpx": by_hand, **others}
