@@ -312,7 +312,7 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
         "deduplicated": bool(wire.deduplicated),
         "queued": False,
     }
-    return _made(Memory, fields, set(fields), wire.model_extra)
+    return _made(Memory, fields, _MEMORY_FIELDS, wire.model_extra)
 
 
 def _hits(found: _Found, agent_id: str) -> list[Hit]:
@@ -331,13 +331,15 @@ def _hit(row: _Wrapped | _Flat, agent_id: str) -> Hit:
     memory = to_memory(_wire(row), agent_id)
     similarity = row.similarity if row.similarity is not None else row.score
     if similarity is None:  # the tutorials' reply may carry no score: keep the order it came in
-        return _made(Hit, {"memory": memory, "similarity": 0.0, "confidence": 0.0}, {"memory"}, None)
+        return _made(Hit, {"memory": memory, "similarity": 0.0, "confidence": 0.0}, _UNSCORED, None)
     confidence = row.confidence if row.confidence is not None else similarity
     fields = {"memory": memory, "similarity": similarity, "confidence": confidence}
-    return _made(Hit, fields, set(fields), None)
+    return _made(Hit, fields, _HIT_FIELDS, None)
 
 
 _set = object.__setattr__
+# Shared by all: the models are frozen, and a copy of one copies its set.
+_MEMORY_FIELDS, _HIT_FIELDS, _UNSCORED = set(Memory.model_fields), set(Hit.model_fields), {"memory"}
 
 
 def _made(kind: type[M], fields: dict[str, Any], given: set[str], extra: dict[str, Any] | None) -> M:

@@ -55,19 +55,28 @@ class Service:
 
 def _find(request: Request) -> tuple[Route, dict[str, str]]:
     segments = request.path.split("/")
-    fitting = [route for route in ROUTES if _fits(route.path.split("/"), segments)]
-    for route in fitting:
-        if route.method == request.method:
-            return route, _ids(route, segments)
-    if fitting:
+    others = False
+    for route, fixed in _BY_LENGTH.get(len(segments), ()):
+        if all(segments[at] == part for at, part in fixed):
+            if route.method == request.method:
+                return route, _ids(route, segments)
+            others = True
+    if others:
         raise StatusError("Method Not Allowed", status=405)
     raise StatusError("Not Found", status=404)
 
 
-def _fits(template: list[str], segments: list[str]) -> bool:
-    return len(template) == len(segments) and all(
-        t.startswith("{") or t == s for t, s in zip(template, segments, strict=True)
-    )
+def _by_length() -> dict[int, list[tuple[Route, list[tuple[int, str]]]]]:
+    """The routes by how many parts their paths have, each with the parts that are not ids, last first."""
+    found: dict[int, list[tuple[Route, list[tuple[int, str]]]]] = {}
+    for route in ROUTES:
+        parts = route.path.split("/")
+        fixed = [(at, part) for at, part in enumerate(parts) if not part.startswith("{")][::-1]
+        found.setdefault(len(parts), []).append((route, fixed))
+    return found
+
+
+_BY_LENGTH = _by_length()
 
 
 def _ids(route: Route, segments: list[str]) -> dict[str, str]:

@@ -40,11 +40,12 @@ class AsyncHttpTransport:
             raise ConfigError("this client is closed")
         slots = self._here()
         try:
-            with anyio.fail_after(request.timeout):
+            with anyio.move_on_after(request.timeout):
                 async with slots.room:
                     return await self._exchange(request, slots)
         except FAILURES as error:
             raise failure(error) from None
+        raise failure(TimeoutError())
 
     async def _exchange(self, request: Request, slots: _AsyncSlots) -> Reply:
         line = await self._take(slots)
