@@ -90,7 +90,7 @@ def test_what_models_really_send_is_taken(model: Model) -> None:
     ("action", "refused"),
     [
         (close(), False),
-        (hang(), False),
+        pytest.param(hang(), False, marks=pytest.mark.slow),  # waits for deadlines
         (respond(500), False),
         (respond(200, body="garbage"), False),
         (respond(401), True),
@@ -100,7 +100,7 @@ def test_a_failing_memory_is_answered_in_words_and_logged_once(
     model: Model, action: Any, refused: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with RawServer([action]) as server:
-        say = model(server.url, timeout=0.3)
+        say = model(server.url, timeout=1.0)
         assert [say("recall", "question") for _ in range(2)] == [DOWN] * 2
         assert say("forget", "m1") == DOWN
         told = say("remember", "text")
