@@ -36,16 +36,21 @@ class Engine:
 
     # Memories
 
-    def remember(self, place: Place, drafts: Sequence[Draft]) -> list[Kept]:
-        """Store all of `drafts` or none. The same text in the same session is one memory, and so is the same id."""
+    def remember(self, place: Place, drafts: Sequence[Draft]) -> tuple[list[Kept], int]:
+        """Store all of `drafts` or none; tell also how many memories the agent now has.
+
+        The same text in the same session is one memory, and so is the same id.
+        """
         now = self._now()
         new: list[tuple[int, str]] = []
         with self._store.write(place.timeout) as rows:
             rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
             kept = [remember(rows, place, draft, now, new) for draft in drafts]
+            space = rows.find_space(place.owner, place.agent)
+            count = rows.count(space, now) if space else 0
         if self._embedder:
             self._embedder.add(new)
-        return kept
+        return kept, count
 
     def recall(self, place: Place, asked: Search) -> list[Hit]:
         """Find the memories that answer `asked.query`, best first, and count them as accessed."""
@@ -113,12 +118,6 @@ class Engine:
         with self._store.read(place.timeout) as rows:
             space = rows.find_space(place.owner, place.agent)
             return rows.page(space, Filter(), Page(limit=-1), self._now()) if space else []
-
-    def count(self, place: Place) -> int:
-        """How many memories the agent has."""
-        with self._store.read(place.timeout) as rows:
-            space = rows.find_space(place.owner, place.agent)
-            return rows.count(space, self._now()) if space else 0
 
     def sessions(self, place: Place) -> list[tuple[str, int]]:
         """The agent's sessions and how many memories each has."""

@@ -66,8 +66,7 @@ def _remember_many(engine: Engine, asked: Asked[bodies.Batch]) -> JsonValue:
 
 
 def _kept(engine: Engine, place: Place, drafts: Sequence[Draft]) -> list[Json]:
-    kept = engine.remember(place, drafts)
-    count = engine.count(place)
+    kept, count = engine.remember(place, drafts)
     return [answers.memory(place.agent, k.row, count=count, deduplicated=k.deduplicated) for k in kept]
 
 

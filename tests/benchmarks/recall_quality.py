@@ -56,7 +56,7 @@ def engine_of(memories: list[str], store: Store | None = None) -> Iterator[Answe
     """The engine over one conversation, asked without its gate."""
     engine = Engine(store or SqliteStore(":memory:"))
     place = Place("", "conversation")
-    kept = engine.remember(place, [Draft(text) for text in memories])
+    kept, _ = engine.remember(place, [Draft(text) for text in memories])
     # A text said twice is one memory: the index of its first time stands for it.
     index = {k.row.id: i for i, k in reversed(list(enumerate(kept)))}
 
