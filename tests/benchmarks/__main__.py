@@ -8,64 +8,15 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.benchmarks import calls, embedded, fan_out, growth, imports, turns
+from tests.benchmarks import imports, parts
 from tests.benchmarks.measure import Row
 
 ROOT = Path(__file__).parent.parent.parent
 README, PLOT = ROOT / "README.md", ROOT / "examples" / "benchmarks.svg"
-LATENCY = 45.0
-FANNED = f"recalls, 100 at once, {LATENCY:.0f} ms latency"
-
-
-def sequential(rounds: int, count: int) -> Iterator[Row]:
-    """One call after the other."""
-    for shell, measured in (("blocking", calls.blocking(rounds, count)), ("awaited", calls.awaiting(rounds, count))):
-        for name, times in measured.items():
-            yield Row(f"{name} over HTTP, {shell}", "httpx = 1", times.against("httpx"))
-
-
-def fanned(rounds: int, count: int) -> Iterator[Row]:
-    """Many calls at once."""
-    times = fan_out.bounded(LATENCY, rounds, count)
-    yield Row(f"{count} {FANNED}", "ideal = 1", times.over(fan_out.ideal(LATENCY, count)))
-    yield Row("the same, no latency", "httpx = 1", fan_out.bounded(0.0, rounds, count).against("httpx"))
-    times = fan_out.gathered(LATENCY, rounds, count)
-    yield Row(f"asyncio.gather of {count} recalls, {LATENCY:.0f} ms", "kronmem = 1", times.against("kronmem"))
-
-
-def had(rounds: int, _: int) -> Iterator[Row]:
-    """What it costs to have it."""
-    times = imports.times(rounds).against(imports.BASE)
-    yield Row(imports.CLIENT, f"{imports.BASE} = 1", {"kronmem": times.pop(imports.CLIENT)})
-    yield Row("import", f"{imports.BASE} = 1", times)
-    yield Row("installed, with all it needs", "MB", {name: [size] for name, size in imports.megabytes().items()})
-
-
-def in_agents(rounds: int, count: int) -> Iterator[Row]:
-    """What a turn costs more."""
-    for name, added in (
-        ("ConversableAgent", turns.classic(rounds, count)),
-        ("AssistantAgent", turns.agentchat(rounds, count)),
-    ):
-        if added:
-            yield Row(f"turn of {name} with memory at 20 ms", "round trips added", {"kronmem": added})
-
-
-def inside(rounds: int, size: int) -> Iterator[Row]:
-    """The embedded engine."""
-    recalls, adds = embedded.measured(size, max(4, size // 1000), rounds)
-    yield Row(f"embedded recall among {size:,} memories", "kronmem = 1", recalls.against("kronmem"))
-    yield Row("embedded single durable add", "kronmem = 1", adds.against("kronmem"))
-
-
-def grown(_: int, number: int) -> Iterator[Row]:
-    """A client that runs for days."""
-    yield Row(f"memory grown over {number:,} calls", "MB", {"kronmem": [growth.over(number)]})
 
 
 def plot(row: Row) -> str:
@@ -95,28 +46,23 @@ def main() -> None:
     options = parser.parse_args()
     quick = options.quick
     rounds = 1 if quick else 5
-    parts: list[tuple[Callable[[int, int], Iterator[Row]], int, int]] = [
-        (sequential, rounds, 60 if quick else 300),
-        (fanned, rounds, 300 if quick else 1000),
-        (had, rounds, 0),
-        (in_agents, rounds, 5 if quick else 15),
-        (inside, rounds, 2_000 if quick else 10_000),
-        (grown, rounds, 2_000 if quick else 20_000),
+    work: list[tuple[parts.Part, int, int]] = [
+        (parts.sequential, rounds, 60 if quick else 300),
+        (parts.fanned, rounds, 200 if quick else 1000),
+        (parts.had, rounds, 0),
+        (parts.in_agents, rounds, 5 if quick else 15),
+        (parts.inside, rounds, 1_000 if quick else 10_000),
+        (parts.grown, rounds, 2_000 if quick else 20_000),
     ]
     rows: list[Row] = []
-    for part in parts:
+    for part in work:
         # In a process of its own: some libraries leave threads behind that would burden whoever comes next.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-            for row in fresh.submit(run, *part).result():
+            for row in fresh.submit(parts.run, *part).result():
                 rows.append(row)
                 print(row, flush=True)
     if options.write:
         write(rows)
-
-
-def run(part: Callable[[int, int], Iterator[Row]], rounds: int, count: int) -> list[Row]:
-    """One part to its end."""
-    return list(part(rounds, count))
 
 
 def table(rows: list[Row]) -> str:
@@ -134,7 +80,7 @@ def write(rows: list[Row]) -> None:
     mark = r"(<!-- benchmarks -->\n).*?(\n<!-- end of benchmarks -->)"
     text = README.read_text("utf-8")
     README.write_text(re.sub(mark, lambda found: f"{found[1]}{table(rows)}{found[2]}", text, flags=re.S), "utf-8")
-    PLOT.write_text(plot(next(row for row in rows if row.measure.endswith(FANNED))), "utf-8")
+    PLOT.write_text(plot(next(row for row in rows if row.measure.endswith(parts.FANNED))), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+"""The parts of `python -m tests.benchmarks`: each measures one thing in rounds and yields a row for every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tests.benchmarks import calls, embedded, fan_out, growth, imports, turns
+from tests.benchmarks.measure import Row
+
+LATENCY = 45.0
+FANNED = f"recalls, 100 at once, {LATENCY:.0f} ms latency"
+
+Part = Callable[[int, int], Iterator[Row]]
+
+
+def run(part: Part, rounds: int, count: int) -> list[Row]:
+    """One part to its end."""
+    return list(part(rounds, count))
+
+
+def sequential(rounds: int, count: int) -> Iterator[Row]:
+    """One call after the other."""
+    for shell, measured in (("blocking", calls.blocking(rounds, count)), ("awaited", calls.awaiting(rounds, count))):
+        for name, times in measured.items():
+            yield Row(f"{name} over HTTP, {shell}", "httpx = 1", times.against("httpx"))
+
+
+def fanned(rounds: int, count: int) -> Iterator[Row]:
+    """Many calls at once."""
+    times = fan_out.bounded(LATENCY, rounds, count)
+    yield Row(f"{count} {FANNED}", "ideal = 1", times.over(fan_out.ideal(LATENCY, count)))
+    yield Row("the same, no latency", "httpx = 1", fan_out.bounded(0.0, rounds, count).against("httpx"))
+    times = fan_out.gathered(LATENCY, rounds, count)
+    yield Row(f"asyncio.gather of {count} recalls, {LATENCY:.0f} ms", "kronmem = 1", times.against("kronmem"))
+
+
+def had(rounds: int, _: int) -> Iterator[Row]:
+    """What it costs to have it."""
+    times = imports.times(rounds).against(imports.BASE)
+    yield Row(imports.CLIENT, f"{imports.BASE} = 1", {"kronmem": times.pop(imports.CLIENT)})
+    yield Row("import", f"{imports.BASE} = 1", times)
+    yield Row("installed, with all it needs", "MB", {name: [size] for name, size in imports.megabytes().items()})
+
+
+def in_agents(rounds: int, count: int) -> Iterator[Row]:
+    """What a turn costs more."""
+    for name, added in (
+        ("ConversableAgent", turns.classic(rounds, count)),
+        ("AssistantAgent", turns.agentchat(rounds, count)),
+    ):
+        if added:
+            yield Row(f"turn of {name} with memory at 20 ms", "round trips added", {"kronmem": added})
+
+
+def inside(rounds: int, size: int) -> Iterator[Row]:
+    """The embedded engine."""
+    recalls, adds = embedded.measured(size, max(4, size // 1000), rounds)
+    yield Row(f"embedded recall among {size:,} memories", "kronmem = 1", recalls.against("kronmem"))
+    yield Row("embedded single durable add", "kronmem = 1", adds.against("kronmem"))
+
+
+def grown(_: int, number: int) -> Iterator[Row]:
+    """A client that runs for days."""
+    yield Row(f"memory grown over {number:,} calls", "MB", {"kronmem": [growth.over(number)]})
