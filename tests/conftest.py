@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,10 @@ from tests.servers import KronvexServer, TutorialServer
 from tests.servers.kronmem import ServedKronmem
 from tests.servers.postgres import emptied, some_server
 from tests.shells import SHELLS, shell
+
+# Many tests start processes: where bytecode may not be kept, each of them would compile everything again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 VARIABLES = (
     "KRONMEM_URL",
