@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers import KronvexServer, TutorialServer
 from tests.servers.kronmem import ServedKronmem
-from tests.servers.postgres import emptied, some_server
+from tests.servers.postgres import emptied, new_database, own, some_server
 from tests.shells import SHELLS, shell
 
 # Many tests start processes: where bytecode may not be kept, each of them would compile everything again.
@@ -114,3 +114,10 @@ def client(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[
     """Every shell at every service: what passes with this fixture is the contract."""
     with opened(service, kind, request) as client:
         yield client
+
+
+@pytest.fixture
+def database(postgres_server: str) -> Iterator[str]:
+    """The url of a database in which kronmem has never been."""
+    with new_database(postgres_server, own("kronmem_test")) as url:
+        yield url

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kronmem import Client
 from kronmem.cli.app import app
-from tests.servers.postgres import at, new_database, own
+from tests.servers.postgres import at, own
 
 SECRET = "not-to-be-seen"
 
@@ -21,13 +21,6 @@ def doctor(*arguments: str) -> tuple[int, dict[str, Any], str]:
     ended = CliRunner().invoke(app, ["doctor", "--json", *arguments])
     said = json.loads(ended.stdout)["checks"] if ended.stdout else []
     return ended.exit_code, {one["check"]: one for one in said}, ended.output
-
-
-@pytest.fixture
-def database(postgres_server: str) -> Iterator[str]:
-    """The url of a database in which kronmem has never been."""
-    with new_database(postgres_server, own("kronmem_doctor")) as url:
-        yield url
 
 
 @pytest.fixture
@@ -43,7 +36,7 @@ def role(database: str, sql: Any) -> Iterator[str]:
     """The url of the database for a role without any rights."""
     name = own("kronmem_guest")
     sql(f"CREATE ROLE {name} LOGIN PASSWORD '{SECRET}'")
-    yield at(database, own("kronmem_doctor"), f"{name}:{SECRET}")
+    yield at(database, own("kronmem_test"), f"{name}:{SECRET}")
     sql(f"DROP OWNED BY {name}")
     sql(f"DROP ROLE {name}")
 

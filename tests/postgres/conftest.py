@@ -9,17 +9,9 @@ from typing import Any
 import pytest
 
 from tests.engine.calling import Caller, calling
-from tests.servers.postgres import new_database, own
 
 # Without the extra there is nothing to test here; the contract suite says so as skipped tests.
 collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
-
-
-@pytest.fixture
-def database(postgres_server: str) -> Iterator[str]:
-    """The url of a database in which kronmem has never been."""
-    with new_database(postgres_server, own("kronmem_test")) as url:
-        yield url
 
 
 @pytest.fixture
