@@ -35,7 +35,9 @@ with Client(url, timeout=5.0, outbox=name + ".db") as client:
             if step % 3:
                 stored = memory.remember(text, session_id=f"s{name}", tags=["load"])
                 kept[stored.id] = text
-                queued += stored.queued
+                if stored.queued:  # an agent does not spin: what it queues must leave again on a slow machine too
+                    queued += 1
+                    time.sleep(0.05)
             elif step % 4 == 0 and kept:
                 one = next(iter(kept))
                 memory.forget(one)
@@ -47,7 +49,7 @@ with Client(url, timeout=5.0, outbox=name + ".db") as client:
             errors[type(error).__name__] = errors.get(type(error).__name__, 0) + 1
         if step % 20 == 0:
             print("step", step, flush=True)
-    left = client.outbox.flush(60.0)
+    left = client.outbox.flush(300.0)
 print(json.dumps({"kept": kept, "gone": gone, "errors": errors, "queued": queued, "left": left, "steps": step}))
 """
 
@@ -85,7 +87,7 @@ def load(server: Postgres, folder: Path, seconds: float, *, kill: bool) -> list[
                     client.stdout.readline()
             server.kill()
             server.start()
-        said = [client.communicate(timeout=seconds + 120)[0].splitlines()[-1] for client in clients]
+        said = [client.communicate(timeout=seconds + 400)[0].splitlines()[-1] for client in clients]
         return [json.loads(line) for line in said]
 
 
@@ -102,6 +104,7 @@ def check(url: str, results: list[dict[str, Any]]) -> None:
     assert_sound(url)
 
 
+@pytest.mark.timeout(600)
 def test_four_servers_and_eight_clients_for_thirty_seconds(tmp_path: Path) -> None:
     server = new_server(("max_connections=100",))
     try:
@@ -114,6 +117,7 @@ def test_four_servers_and_eight_clients_for_thirty_seconds(tmp_path: Path) -> No
         server.remove()
 
 
+@pytest.mark.timeout(600)
 def test_nothing_acknowledged_is_lost_when_postgresql_is_killed(tmp_path: Path) -> None:
     server = new_server(("max_connections=100",))
     try:
