@@ -89,6 +89,7 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https"):  # a database's url may name several hosts, each with a port
             _ = parts.port
+            (parts.hostname or "").encode("idna")  # no host has an empty part, or one of more than 63 characters
     except ValueError:
         raise ConfigError("the url cannot be read") from None
     if parts.scheme not in ("http", "https", "sqlite", "postgresql", "postgres"):

@@ -79,7 +79,8 @@ class Setup:
             return self._given
         if self.settings.embedded:
             return self._local()
-        from kronmem.transport.http import HttpTransport, Injected, Target
+        from kronmem.transport.http import Injected, Target
+        from kronmem.transport.sync_http import HttpTransport
 
         target = Target(self.settings.url, self.settings.key)
         return HttpTransport(target) if self._given is None else Injected(target, cast("HttpxTransport", self._given))

@@ -21,6 +21,7 @@ TESTING = [
     "hypothesis>=6.100",
     "respx>=0.21",
     "trio>=0.26",
+    "trustme>=1.1",
     "typing-extensions",
 ]
 LOWEST = [

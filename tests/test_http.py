@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import threading
+import time
 from typing import Any
 
 import httpx
@@ -26,6 +27,8 @@ from kronmem import (
     StatusError,
     TransportError,
 )
+from kronmem.core.wire import Request
+from kronmem.transport.http import Target
 from tests.servers import KronvexServer, RawServer
 from tests.servers.raw import close, drip, gzip_bomb, hang, head, redirect, reset, respond, truncated
 from tests.shells import shell
@@ -185,6 +188,49 @@ def test_a_connection_the_server_closed_meanwhile_is_not_used(kind: str) -> None
             assert client.recall("alice", "question") == []
 
 
+def test_a_connection_closed_while_the_loop_was_blocked_is_not_used() -> None:
+    import asyncio
+
+    async def main(server: RawServer) -> None:
+        async with AsyncClient(server.url, retry=Retry(attempts=1)) as client:
+            for _ in range(3):
+                assert await client.recall("alice", "question") == []
+                assert closed.acquire(timeout=10)  # nobody else gets a turn: so do agents that block their loop
+                time.sleep(0.05)
+
+    def answer_and_close(_server: Any, connection: Any, _request: Any) -> None:
+        connection.write(head(200, {"content-length": "15"}) + b'{"results": []}')
+        connection.close()
+        closed.release()
+
+    closed = threading.Semaphore(0)
+    with RawServer([answer_and_close]) as server:
+        asyncio.run(main(server))
+        assert server.connections == 3
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.05])
+def test_what_a_service_sends_beyond_its_reply_answers_no_other_question(kind: str, apart: float) -> None:
+    def hit(content: str) -> bytes:
+        found = {"results": [{"memory": {"id": "m1", "content": content}, "similarity": 0.9}]}
+        body = json.dumps(found).encode()
+        return head(200, {"content-length": str(len(body))}) + body
+
+    def too_much(_server: Any, connection: Any, _request: Any) -> None:
+        if apart:
+            connection.write(hit("mine"))
+            time.sleep(apart)
+            connection.write(hit("somebody else's"))
+        else:
+            connection.write(hit("mine") + hit("somebody else's"))
+
+    with RawServer([too_much]) as server, shell(kind, server.url) as client:
+        for _ in range(3):
+            assert [one.content for one in client.recall("alice", "question")] == ["mine"]
+            time.sleep(2 * apart)
+        assert server.connections == 3
+
+
 def test_a_rate_limit_carries_how_long_to_wait(kind: str) -> None:
     with KronvexServer(rate_limit=1) as server, shell(kind, server.url, api_key=server.key) as client:
         client.remember("alice", "alpha bravo")
@@ -308,6 +354,32 @@ def test_respx_works_without_passing_anything_in() -> None:
     with respx.mock(base_url="http://memory.example") as mock, Client("http://memory.example") as client:
         mock.post("/api/v1/agents/alice/recall").respond(json=FOUND)
         assert client.recall("alice", "question") == []
+
+
+@pytest.mark.anyio
+async def test_respx_works_without_passing_anything_in_to_await() -> None:
+    with KronvexServer() as server:
+        async with AsyncClient(server.url, api_key=server.key) as client:
+            await client.remember("alice", "alpha bravo")
+            with respx.mock(base_url=server.url) as mock:
+                mock.post(path__regex="/recall$").respond(json=FOUND)
+                assert await client.recall("alice", "alpha bravo") == []
+            assert len(await client.recall("alice", "alpha bravo")) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "sent"),
+    [
+        ("https://Bücher.example:8443/mé moire/", "xn--bcher-kva.example", "xn--bcher-kva.example:8443"),
+        ("http://[::1]:8000", "::1", "[::1]:8000"),
+        ("http://my_service/100%25", "my_service", "my_service"),
+    ],
+)
+def test_any_host_and_path_can_be_written(url: str, host: str, sent: str) -> None:
+    target, request = Target(url, None), Request("GET", "/health")
+    assert target.host == host
+    assert dict(target.headers(request))[b"host"] == sent.encode()
+    assert httpx.URL(url).raw_path.rstrip(b"/") == target.prefix.encode()
 
 
 def test_the_url_may_have_a_path(kind: str) -> None:

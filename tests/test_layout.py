@@ -26,7 +26,8 @@ LAYERS = [
 ]
 ONLY_IN = {
     "httpx": {"transport/http.py"},
-    "httpcore": {"transport/http.py", "transport/async_http.py", "transport/sockets.py"},
+    "httpcore": {"transport/http.py", "transport/detour.py", "transport/line.py", "transport/sockets.py"},
+    "h11": {"transport/http.py", "transport/http1.py"},
     "sqlite3": {
         "engine/sqlite.py",
         "engine/sqlite_file.py",

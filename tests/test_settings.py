@@ -61,6 +61,8 @@ def test_a_key_goes_only_where_it_belongs() -> None:
         ("ftp://x", None, {}),
         ("memory", None, {}),
         ("http://x:99999", None, {}),
+        ("http://a..b", None, {}),
+        (f"http://{'a' * 64}.example", None, {}),
         (f"http://user:{KEY}@x", None, {}),
         ("http://x?a=b", None, {}),
         ("sqlite://host/file.db", None, {}),

@@ -1,28 +1,26 @@
-"""Requests over a socket, awaited, on asyncio or trio; the twin of `http`."""
+"""Requests over sockets, awaited, on asyncio or trio; the twin of `sync_http`."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import time
 
 import anyio
-import httpcore
 
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
-from kronmem.transport.body import Body
-from kronmem.transport.http import FAILURES, IN_FLIGHT, KEEP_ALIVE, Target, failure, names
-from kronmem.transport.sockets import AsyncioBackend
+from kronmem.transport.detour import AsyncDetour
+from kronmem.transport.http import FAILURES, IN_FLIGHT, Target, failure
+from kronmem.transport.line import AsyncLine
 
 
-class _AsyncSlots:
+class _Slots:
     """The connections of one event loop."""
 
     def __init__(self, loop: object) -> None:
         self.loop = loop
         self.pid = os.getpid()
-        self.idle: list[httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy] = []
+        self.idle: list[AsyncLine | AsyncDetour] = []
         self.room = anyio.Semaphore(IN_FLIGHT, fast_acquire=True)
 
 
@@ -31,7 +29,7 @@ class AsyncHttpTransport:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._slots: _AsyncSlots | None = None
+        self._slots: _Slots | None = None
         self._closed = False
 
     async def asend(self, request: Request) -> Reply:
@@ -47,11 +45,11 @@ class AsyncHttpTransport:
             raise failure(error) from None
         raise failure(TimeoutError())
 
-    async def _exchange(self, request: Request, slots: _AsyncSlots) -> Reply:
+    async def _exchange(self, request: Request, slots: _Slots) -> Reply:
         line = await self._take(slots)
         reusable = False
         try:
-            reply = await self._send(line, self._target.message(request, request.timeout))
+            reply = await line.send(request)
             reusable = reply.status < 500
             return reply
         finally:
@@ -61,40 +59,21 @@ class AsyncHttpTransport:
                 with anyio.CancelScope(shield=True):
                     await line.aclose()
 
-    async def _send(
-        self, line: httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy, message: httpcore.Request
-    ) -> Reply:
-        response = await line.handle_async_request(message)
-        headers = names(response.headers)
-        body = Body(headers)
-        async for chunk in response.aiter_stream():
-            body.add(chunk)
-        await response.aclose()
-        return Reply(response.status, body.bytes(), headers, time.time())
-
-    async def _take(self, slots: _AsyncSlots) -> httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy:
+    async def _take(self, slots: _Slots) -> AsyncLine | AsyncDetour:
+        kind = AsyncDetour if AsyncDetour.needed(self._target) else AsyncLine
         while slots.idle:
             line = slots.idle.pop()
-            if not isinstance(line, httpcore.AsyncHTTPConnection) or (line.is_idle() and not line.has_expired()):
+            if type(line) is kind and line.usable():
                 return line
             await line.aclose()
-        target = self._target
-        if target.proxy is None:
-            plain = target.scheme == "http" and isinstance(slots.loop, asyncio.AbstractEventLoop)
-            return httpcore.AsyncHTTPConnection(
-                target.origin,
-                target.tls,
-                keepalive_expiry=KEEP_ALIVE,
-                network_backend=AsyncioBackend() if plain else None,
-            )
-        return httpcore.AsyncHTTPProxy(target.proxy, ssl_context=target.tls, max_connections=1)
+        return kind(self._target)
 
-    def _here(self) -> _AsyncSlots:
+    def _here(self) -> _Slots:
         """The connections of the running loop: those of another one, or of a parent process, cannot be used."""
         loop = _running_loop()
         slots = self._slots
         if slots is None or slots.loop is not loop or slots.pid != os.getpid():
-            slots = self._slots = _AsyncSlots(loop)
+            slots = self._slots = _Slots(loop)
         return slots
 
     async def aclose(self) -> None:

@@ -1,21 +1,17 @@
-"""Requests over a socket, blocking; the only module that knows httpx.
-
-One connection a slot, slots used last in first out: httpcore's own pool looks at every connection for every request.
-Redirects are never followed. A call's deadline covers connecting, every header byte and every body byte.
-"""
+"""Where requests go, what can go wrong on the way, and transports that users pass in; the only module with httpx."""
 
 from __future__ import annotations
 
-import os
 import ssl
-import threading
 import time
 from collections.abc import Iterable
 from functools import cached_property
-from urllib.parse import quote, urlsplit
+from typing import NamedTuple
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import anyio
+import h11
 import httpcore
 import httpx
 from pydantic import SecretStr
@@ -24,7 +20,6 @@ from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, DeadlineError, TransportError
 from kronmem.settings import is_loopback
 from kronmem.transport.body import Body
-from kronmem.transport.sockets import Clock, DeadlineBackend
 
 HttpxTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
 
@@ -46,6 +41,7 @@ FAILURES = (
     httpcore.UnsupportedProtocol,
     httpcore.ConnectionNotAvailable,
     httpx.TransportError,
+    h11.ProtocolError,
     OSError,
     *_TIMEOUTS,
 )
@@ -56,17 +52,18 @@ class Target:
 
     def __init__(self, url: str, key: SecretStr | None) -> None:
         parts = urlsplit(url)
+        name = parts.hostname or ""
         self.scheme = parts.scheme
-        self.host = parts.hostname or ""
+        self.host = name if name.isascii() else name.encode("idna").decode("ascii")
         self.port = parts.port or (443 if parts.scheme == "https" else 80)
-        self.prefix = parts.path.rstrip("/")
-        self.netloc = parts.netloc
+        self.prefix = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
+        self.netloc = parts.netloc if name.isascii() else parts.netloc.lower().replace(name, self.host)
         self._key = key
 
     def headers(self, request: Request) -> list[tuple[bytes, bytes]]:
         """Every header of a request; the key is read out of its wrapper only here."""
         found = [
-            (b"host", self.netloc.encode("idna" if not self.netloc.isascii() else "ascii")),
+            (b"host", self.netloc.encode("ascii")),
             (b"accept", b"application/json"),
             (b"accept-encoding", b"gzip, deflate"),
             (b"user-agent", b"kronmem"),
@@ -87,22 +84,6 @@ class Target:
         """The whole address, for a transport that was passed in."""
         return f"{self.scheme}://{self.netloc}{self.path(request)}"
 
-    def message(self, request: Request, timeout: float) -> httpcore.Request:
-        """The request as httpcore sends it."""
-        limits = {"connect": timeout, "read": timeout, "write": timeout, "pool": timeout}
-        return httpcore.Request(
-            request.method,
-            httpcore.URL(
-                scheme=self.scheme.encode("ascii"),
-                host=self.host.encode("idna" if not self.host.isascii() else "ascii"),
-                port=self.port,
-                target=self.path(request).encode("ascii"),
-            ),
-            headers=self.headers(request),
-            content=request.body or b"",
-            extensions={"timeout": limits},
-        )
-
     @property
     def origin(self) -> httpcore.Origin:
         """Scheme, host and port, as httpcore wants them."""
@@ -114,11 +95,34 @@ class Target:
         return httpx.create_ssl_context() if self.scheme == "https" else None
 
     @cached_property
-    def proxy(self) -> str | None:
+    def proxy(self) -> Proxy | None:
         """The proxy that the environment names for this host; read once. This machine is never proxied."""
         if is_loopback(self.host) or proxy_bypass(self.host):
             return None
-        return getproxies().get(self.scheme) or getproxies().get("all")
+        found = getproxies().get(self.scheme) or getproxies().get("all")
+        return _proxy(found) if found else None
+
+
+class Proxy(NamedTuple):
+    """A proxy and who we are there."""
+
+    url: httpcore.URL
+    auth: tuple[bytes, bytes] | None
+
+
+def _proxy(found: str) -> Proxy:
+    try:
+        parts = urlsplit(found if "://" in found else f"http://{found}")
+        usual = {"http": 80, "https": 443}[parts.scheme]
+        port = parts.port or usual
+        host = (parts.hostname or "").encode("idna")
+    except (ValueError, KeyError):
+        raise ConfigError(
+            "the environment names a proxy that is not spoken to in HTTP; "
+            "name another one, or pass transport=httpx.HTTPTransport(proxy=...)"
+        ) from None
+    auth = (unquote_to_bytes(parts.username), unquote_to_bytes(parts.password or "")) if parts.username else None
+    return Proxy(httpcore.URL(scheme=parts.scheme, host=host, port=port, target="/"), auth)
 
 
 def failure(error: BaseException) -> TransportError:
@@ -133,107 +137,8 @@ def failure(error: BaseException) -> TransportError:
 
 
 def names(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by their names in lower case."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
-
-
-# ── blocking ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Slot:
-    """One connection and the deadline of what it is doing."""
-
-    def __init__(self, target: Target) -> None:
-        self.clock = Clock()
-        backend = DeadlineBackend(self.clock)
-        if target.proxy is None:
-            self.line: httpcore.HTTPConnection | httpcore.HTTPProxy = httpcore.HTTPConnection(
-                target.origin, target.tls, keepalive_expiry=KEEP_ALIVE, network_backend=backend
-            )
-        else:
-            self.line = httpcore.HTTPProxy(
-                target.proxy, ssl_context=target.tls, max_connections=1, network_backend=backend
-            )
-
-    def usable(self) -> bool:
-        line = self.line
-        return not isinstance(line, httpcore.HTTPConnection) or (line.is_idle() and not line.has_expired())
-
-    def send(self, message: httpcore.Request, deadline: float) -> Reply:
-        self.clock.at = deadline
-        response = self.line.handle_request(message)
-        try:
-            headers = names(response.headers)
-            body = Body(headers)
-            for chunk in response.iter_stream():
-                body.add(chunk)
-            return Reply(response.status, body.bytes(), headers, time.time())
-        finally:
-            response.close()
-
-
-class HttpTransport:
-    """Blocking requests to one service. Safe to share between threads; at most `IN_FLIGHT` requests at a time."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._idle: list[_Slot] = []
-        self._room = threading.BoundedSemaphore(IN_FLIGHT)
-        self._pid = os.getpid()
-        self._closed = False
-
-    def send(self, request: Request) -> Reply:
-        """Send once, within `request.timeout`."""
-        if self._closed:
-            raise ConfigError("this client is closed")
-        if self._pid != os.getpid():
-            self._after_fork()
-        deadline = time.monotonic() + request.timeout
-        if not self._room.acquire(timeout=request.timeout):
-            raise DeadlineError("too many requests under way: none ended in time", sent=False)
-        try:
-            return self._exchange(request, deadline)
-        finally:
-            self._room.release()
-
-    def _exchange(self, request: Request, deadline: float) -> Reply:
-        slot = self._take()
-        reusable = False
-        try:
-            reply = slot.send(self._target.message(request, request.timeout), deadline)
-            # After a 500 the server drops the connection, but only when it is used again.
-            reusable = reply.status < 500
-            return reply
-        except FAILURES as error:
-            raise failure(error) from None
-        finally:
-            if reusable and not self._closed:
-                self._idle.append(slot)
-            else:
-                slot.line.close()
-
-    def _take(self) -> _Slot:
-        while self._idle:
-            try:
-                slot = self._idle.pop()
-            except IndexError:  # another thread was faster
-                break
-            if slot.usable():
-                return slot
-            slot.line.close()
-        return _Slot(self._target)
-
-    def _after_fork(self) -> None:
-        # The parent still speaks on these sockets: drop them without a word.
-        self._pid, self._idle, self._room = os.getpid(), [], threading.BoundedSemaphore(IN_FLIGHT)
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._closed = True
-        while self._idle:
-            self._idle.pop().line.close()
-
-
-# ── passed in ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Injected:

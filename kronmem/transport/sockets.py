@@ -1,4 +1,4 @@
-"""Sockets for httpcore that know the call's deadline.
+"""Sockets that know the call's deadline.
 
 httpx's timeout is per read: a reply dripped a byte a second outlives it for ever. Here each read gets what is left.
 """
@@ -6,14 +6,15 @@ httpx's timeout is per read: a reply dripped a byte a second outlives it for eve
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import select
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 import httpcore
 
@@ -84,38 +85,82 @@ class DeadlineBackend(httpcore.NetworkBackend):
         raise failed or httpcore.ConnectError
 
 
-class _AsyncStream(httpcore.AsyncNetworkStream):
-    """A plain asyncio connection that holds what is written until something is read. The caller keeps the deadline."""
+class _AsyncStream(httpcore.AsyncNetworkStream, asyncio.Protocol):
+    """A connection of asyncio's without the layers in between, which cost as much as the rest of a request.
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer, self._held = reader, writer, b""
+    The caller keeps the deadline, and closes what it breaks off.
+    """
+
+    _transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wanted: asyncio.Future[None] | None = None
+        self._got, self._ended = b"", False
+        self._broken: Exception | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._held:
-            held, self._held = self._held, b""
-            self._writer.write(held)
-        try:
-            return await self._reader.read(max_bytes)
-        except OSError as error:
-            raise httpcore.ReadError from error
+        while not self._got and not self._ended:
+            if self._broken is not None:
+                raise httpcore.ReadError from self._broken
+            self._wanted = self._loop.create_future()
+            await self._wanted
+        got, self._got = self._got, b""
+        return got
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._held += buffer
+        self._transport.write(buffer)
 
     async def aclose(self) -> None:
-        self._writer.close()
-        with contextlib.suppress(OSError):  # it was broken already: so it is closed
-            await self._writer.wait_closed()
+        self._transport.abort()  # a farewell could take as long as the service likes
+        await asyncio.sleep(0)  # the socket is closed in the loop's next round
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            secured = await self._loop.start_tls(self._transport, self, ssl_context, server_hostname=server_hostname)
+        except OSError as error:
+            raise httpcore.ConnectError from error
+        self._transport = cast("asyncio.Transport", secured)
+        return self
 
     def get_extra_info(self, info: str) -> Any:  # the signature is httpcore's
-        if info == "is_readable":  # it asks this of an idle connection: anything to read means that it is over
-            return self._reader.at_eof() or self._writer.is_closing()
-        return self._writer.get_extra_info(info)
+        if info == "is_readable":  # of an idle connection: anything to read, its end included, means that it is over
+            return bool(self._got) or self._ended or self._broken is not None or _readable(self._transport)
+        return self._transport.get_extra_info(info)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        self._wake()
+
+    def eof_received(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._broken = exc or ConnectionAbortedError()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)
 
 
-class AsyncioBackend(httpcore.AsyncNetworkBackend):
-    """Plain http on asyncio without the layers in between, which cost as much as the rest of a request."""
+def _readable(transport: asyncio.Transport) -> bool:
+    """Has something arrived that the loop has not seen yet? It may have been held up for long by whoever blocks it."""
+    number = transport.get_extra_info("socket").fileno()
+    if sys.platform == "win32":
+        return bool(select.select([number], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(number, select.POLLIN)
+    return bool(poll.poll(0))
 
+
+class _AsyncioBackend(httpcore.AsyncNetworkBackend):
     async def connect_tcp(
         self,
         host: str,
@@ -125,11 +170,19 @@ class AsyncioBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,  # the signature is httpcore's
     ) -> httpcore.AsyncNetworkStream:
         try:
-            reader, writer = await asyncio.open_connection(host, port, limit=2**20)
+            _, stream = await asyncio.get_running_loop().create_connection(_AsyncStream, host, port)
         except OSError as error:
             raise httpcore.ConnectError from error
-        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return _AsyncStream(reader, writer)
+        return stream
+
+
+def awaited_backend() -> httpcore.AsyncNetworkBackend:
+    """The sockets of the event loop that runs here."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return cast("httpcore.AsyncNetworkBackend", httpcore.TrioBackend())
+    return _AsyncioBackend()
 
 
 def _addresses(host: str, port: int, timeout: float) -> Sequence[str]:

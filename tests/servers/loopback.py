@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import socketserver
+import ssl
 import struct
 import sys
 import threading
@@ -65,7 +66,7 @@ class Connection(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         """Serve until either side hangs up."""
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, ssl.SSLError):  # a client may dislike the certificate
             super().handle()
 
     def handle_one_request(self) -> None:
@@ -119,6 +120,13 @@ class Listener(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._workers: list[threading.Thread] = []
         self._lock = threading.Lock()
 
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection; its handshake is left to its own thread."""
+        request, address = super().get_request()
+        if self.owner.tls is not None:
+            request = self.owner.tls.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+        return request, address
+
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a new connection in its own thread."""
         worker = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
@@ -161,6 +169,9 @@ class Listener(socketserver.ThreadingMixIn, socketserver.TCPServer):
 class Loopback:
     """A server for the length of a `with` block; subclasses say what a request gets by `serve`."""
 
+    tls: ssl.SSLContext | None = None
+    """Speak TLS, once this is set."""
+
     def __init__(self) -> None:
         self.requests: list[Recorded] = []
         self.connections = 0
@@ -178,7 +189,7 @@ class Loopback:
     def url(self) -> str:
         """The base URL, known once started."""
         assert self._listener is not None, "start the server first"
-        return f"http://127.0.0.1:{self._listener.server_address[1]}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._listener.server_address[1]}"
 
     def start(self) -> Self:
         """Listen on a free port."""
