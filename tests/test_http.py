@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import gzip
 import itertools
@@ -14,6 +15,8 @@ from typing import Any
 import httpx
 import pytest
 import respx
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kronmem import (
     AsyncClient,
@@ -28,9 +31,10 @@ from kronmem import (
     TransportError,
 )
 from kronmem.core.wire import Request
-from kronmem.transport.http import Target
+from kronmem.transport.http import FAILURES, Target
+from kronmem.transport.http1 import Http1
 from tests.servers import KronvexServer, RawServer
-from tests.servers.raw import close, drip, gzip_bomb, hang, head, redirect, reset, respond, truncated
+from tests.servers.raw import close, drip, gzip_bomb, hang, head, redirect, reset, respond, respond_raw, truncated
 from tests.shells import shell
 
 FAST = Retry(first=0.001, longest=0.001)
@@ -207,6 +211,88 @@ def test_a_connection_closed_while_the_loop_was_blocked_is_not_used() -> None:
     with RawServer([answer_and_close]) as server:
         asyncio.run(main(server))
         assert server.connections == 3
+
+
+BODY = b'{"results": []}'
+PIECES = [
+    b"HTTP/1.1 200 OK",
+    b"HTTP/1.1 204 OK",
+    b"\r\n",
+    b"\r\n\r\n",
+    b"content-length: 2\r\n",
+    b"{}",
+    b"2\r\n",
+    b"0\r\n",
+]
+PIECES += [
+    b"transfer-encoding: chunked\r\n",
+    b"content-encoding: gzip\r\n",
+    b"connection: close\r\n",
+    gzip.compress(b"{}"),
+]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reused"),
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n" + BODY, True),
+        (b"HTTP/1.1 200\r\nContent-Length:15\r\nx: a\r\nx: b\r\n\r\n" + BODY, True),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n" + BODY[:5] + b"\r\na;x=y\r\n" + BODY[5:] + b"\r\n0\r\nt: 1\r\n\r\n", True),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n" + BODY, True),
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 15\r\n\r\n" + BODY, False),
+        (b"HTTP/1.0 200 OK\r\ncontent-length: 15\r\n\r\n" + BODY, False),
+    ],
+)  # fmt: skip
+def test_every_form_of_a_reply_is_read(kind: str, reply: bytes, reused: bool) -> None:
+    with RawServer([respond_raw(reply)]) as server, shell(kind, server.url, retry=Retry(attempts=1)) as client:
+        for _ in range(3):
+            assert client.recall("alice", "question") == []
+        assert server.connections == (1 if reused else 3)
+
+
+def test_a_reply_that_ends_with_its_connection_is_read(kind: str) -> None:
+    def answer_and_close(_server: Any, connection: Any, _request: Any) -> None:
+        connection.write(b"HTTP/1.1 200 OK\r\n\r\n" + BODY)
+        connection.close()
+
+    with RawServer([answer_and_close]) as server, shell(kind, server.url, retry=Retry(attempts=1)) as client:
+        assert client.recall("alice", "question") == []
+        assert client.recall("alice", "question") == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"hello there\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 15\r\ncontent-length: 16\r\n\r\n" + BODY,
+        b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n" + BODY,
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n" + BODY,
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n" + BODY,
+        b"HTTP/1.1 200 OK\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nanything",
+    ],
+)
+def test_what_is_no_reply_is_a_typed_error_at_once(kind: str, reply: bytes) -> None:
+    def answer(_server: Any, connection: Any, _request: Any) -> None:
+        with contextlib.suppress(ConnectionError):  # hung up on, and rightly so
+            connection.write(reply)
+
+    with RawServer([answer]) as server, shell(kind, server.url, retry=Retry(attempts=1), timeout=60) as client:
+        with pytest.raises(TransportError, match="broke"):
+            client.recall("alice", "question")
+
+
+@given(st.lists(st.one_of(st.binary(max_size=20), st.sampled_from(PIECES)), max_size=12))
+def test_whatever_bytes_come_back_are_a_reply_or_a_typed_failure(pieces: list[bytes]) -> None:
+    http = Http1()
+    http.asks(Request("POST", "/", body=b"{}"), Target("http://memory.example", None))
+    try:
+        replies = [http.hears(piece) for piece in pieces if piece]
+        replies.append(http.hears(b""))
+    except (*FAILURES, KronmemError):
+        assert not http.rests
+    else:
+        assert any(replies)  # an end without a reply is a failure
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.05])

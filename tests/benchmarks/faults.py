@@ -31,12 +31,14 @@ from kronmem import Client
 client = Client(url, api_key="kv-key-for-tests", outbox=home + "/outbox.db", timeout=deadline)
 def store(text): client.remember("alice", text)
 def queue(text): client.remember_later("alice", text)
+def ask(question): return client.recall("alice", question)
 def mend(): client.outbox.flush(20)
 """,
     "kronvex": """
 from kronvex import Kronvex
 agent = Kronvex("kv-key-for-tests", base_url=url, timeout=deadline).agent("00000000-0000-0000-0000-000000000001")
 def store(text): agent.remember(text)
+def ask(question): return agent.recall(question)
 queue = store
 def mend(): pass
 """,
@@ -45,6 +47,7 @@ import httpx
 from mem0 import MemoryClient
 client = MemoryClient("m0-key-for-tests", host=url, client=httpx.Client(timeout=deadline))
 def store(text): client.add(text, user_id="alice")
+def ask(question): return client.search(question, filters={"user_id": "alice"})
 queue = store
 def mend(): pass
 """,
@@ -58,6 +61,8 @@ except Exception as error:
     print(json.dumps({"said": type(error).__name__, "seconds": 0.0, "megabytes": 0.0})); raise SystemExit
 if what == "mend":
     mend(); raise SystemExit
+if what == "ask":
+    print(json.dumps([str(ask("my first question")), str(ask("my second question"))])); os._exit(0)
 if what == "kill":
     for number in range(KILLED):
         try: queue(f"killed {number}")
@@ -76,6 +81,9 @@ os._exit(0)
 """.replace("KILLED", str(KILLED))
 
 
+GREETING = {"status": "ok", "org_id": "o", "project_id": "p", "user_email": "a@b.example"}
+
+
 class Service(RawServer):
     """Takes memories in any of the contracts; its first answers to writes are the faults."""
 
@@ -86,9 +94,7 @@ class Service(RawServer):
 
     def answer(self, server: RawServer, connection: Any, request: Any) -> None:
         if request.method != "POST" or not isinstance(request.body, dict):
-            return respond(200, body={"status": "ok", "org_id": "o", "project_id": "p", "user_email": "a@b.example"})(
-                server, connection, request
-            )
+            return respond(200, body=GREETING)(server, connection, request)
         action = self.faults.pop(0)(self) if self.faults else self.take
         return action(server, connection, request)
 
@@ -128,7 +134,7 @@ SCENARIOS: dict[str, list[Callable[[Service], Action]]] = {
 }
 
 
-def child(library: str, url: str, home: str, what: str) -> dict[str, Any]:
+def child(library: str, url: str, home: str, what: str) -> Any:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": home, "KRONMEM_HOME": home, "MEM0_TELEMETRY": "False"}
     command = [sys.executable, "-c", HARNESS, url, home, what, str(DEADLINE)]
     ran = subprocess.run(command, input=CHILDREN[library], capture_output=True, text=True, env=environment)
@@ -162,6 +168,26 @@ def play_kill(library: str) -> str:
             return f"{KILLED - arrived} of {KILLED} lost, {len(service.rows) - arrived} twice"
 
 
+def play_stray(library: str) -> str:
+    """The service sends a second reply after its first one: is it taken for the answer to the next question?"""
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        if request.method != "POST" or "query" not in (request.body or {}):
+            respond(200, body=GREETING)(server, connection, request)
+        else:
+            connection.write(_found("mine") + _found("of somebody else"))
+
+    with tempfile.TemporaryDirectory() as home, RawServer(lambda _connection, _request: answer) as service:
+        _, second = child(library, service.url, home, "ask")
+        return "the next answer is " + ("somebody else's" if "of somebody else" in second else "its own")
+
+
+def _found(content: str) -> bytes:
+    memory = {"id": "m1", "content": content, "memory_type": "fact", "created_at": "2026-01-01T00:00:00Z"}
+    body = json.dumps({"results": [{"memory": memory, "similarity": 0.9}], "total_found": 1}).encode()
+    return head(200, {"content-type": "application/json", "content-length": str(len(body))}) + body
+
+
 def moved(path: Path, url: str) -> None:
     """The stub cannot listen on a port of its choice: let the rows wait for where it is."""
     import sqlite3
@@ -179,6 +205,7 @@ def main() -> None:
     print("|---" * (len(libraries) + 1) + "|")
     for name, faults in SCENARIOS.items():
         print(f"| {name} |", " | ".join(play(library, faults) for library in libraries), "|", flush=True)
+    print("| two replies to one question |", " | ".join(play_stray(library) for library in libraries), "|", flush=True)
     print("| service down, then kill -9 |", " | ".join(play_kill(library) for library in libraries), "|")
 
 
