@@ -41,8 +41,9 @@ class Http1:
                 self._status, self._headers = event.status_code, names(event.headers)
                 self._body = Body(self._headers)
             elif isinstance(event, h11.EndOfMessage):
+                reply = Reply(self._status, self._body.bytes(), self._headers, time.time())
                 self._rest()
-                return Reply(self._status, self._body.bytes(), self._headers, time.time())
+                return reply
             elif not isinstance(event, h11.InformationalResponse):
                 raise h11.RemoteProtocolError("the service wants to speak another protocol")
         return None
