@@ -147,9 +147,9 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     low = min(scores, default=0) - 2
     own = _laid_out(scores, low)
     return {
-        n: score
-        + max(1 - score, 0.0)
-        * (near * (own[n - low - 1] + own[n - low + 1]) + far * (own[n - low - 2] + own[n - low + 2]))
+        n: score + (1 - score) * (near * (own[(at := n - low) - 1] + own[at + 1]) + far * (own[at - 2] + own[at + 2]))
+        if score < 1
+        else score
         for n, score in scores.items()
     }
 

@@ -46,9 +46,10 @@ class Kept:
 def remember(rows: Writer, place: Place, draft: Draft, now: float, new: list[tuple[int, str]]) -> Kept:
     """Store one memory; what is really new is also appended to `new` with its key."""
     body = _fingerprint(place, draft) if draft.client_id else b""
-    if (again := _replayed(rows, place, draft, body, now)) is not None:
+    space = rows.find_space(place.owner, place.agent)
+    if (again := _replayed(rows, place, space, draft, body, now)) is not None:
         return again
-    space = rows.open_space(place.owner, place.agent, now)
+    space = space or rows.open_space(place.owner, place.agent, now)
     kept = _merged(rows, space, draft, now)
     if kept is None:
         kept = Kept(_fresh(draft, draft.client_id, _next_number(rows, space, draft, now), now))
@@ -59,11 +60,10 @@ def remember(rows: Writer, place: Place, draft: Draft, now: float, new: list[tup
     return kept
 
 
-def _replayed(rows: Writer, place: Place, draft: Draft, body: bytes, now: float) -> Kept | None:
+def _replayed(rows: Writer, place: Place, space: Space | None, draft: Draft, body: bytes, now: float) -> Kept | None:
     if draft.client_id is None:
         return None
     receipt = rows.receipt(place.owner, place.agent, draft.client_id)
-    space = rows.find_space(place.owner, place.agent)
     if receipt is None:
         return _outlived(rows, space, draft, now) if space else None
     if receipt.body != body:

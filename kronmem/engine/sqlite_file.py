@@ -35,6 +35,26 @@ class Schema:
     """From each older version, the statements that lead to the next."""
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that knows how it is set: to set it again costs as much as a small query."""
+
+    _busy = -1
+    _synchronous = ""
+
+    def wait_at_most(self, seconds: float) -> None:
+        """Wait so long, and not more than 10 ms longer, for another writer."""
+        wait = max(int(1000 * seconds), 0)
+        if not wait <= self._busy <= wait + 10:
+            self.execute(f"PRAGMA busy_timeout = {wait}")
+            self._busy = wait
+
+    def commit_with(self, synchronous: str) -> None:
+        """In WAL mode NORMAL keeps the file sound without an fsync; the next FULL commit takes its changes along."""
+        if synchronous != self._synchronous:
+            self.execute(f"PRAGMA synchronous = {synchronous}")
+            self._synchronous = synchronous
+
+
 class SqliteFile:
     """Hands out transactions on one database file. Opens it at the first one."""
 
@@ -46,7 +66,7 @@ class SqliteFile:
         self._on_connect = on_connect
         self._size = 1 if path == MEMORY else _POOL
         self._pid = os.getpid()
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[_Connection] = []
         self._free = threading.BoundedSemaphore(self._size)
         self._ready = False
         self._closed = False
@@ -63,9 +83,9 @@ class SqliteFile:
         """Begin, yield the connection, commit; undone if the block raises."""
         ends = time.monotonic() + timeout
         with self._borrowed(timeout) as connection, self._translated():
-            # In WAL mode NORMAL keeps the file sound without an fsync; the next FULL commit takes its changes along.
-            connection.execute(f"PRAGMA synchronous = {synchronous}")
-            connection.execute(f"PRAGMA busy_timeout = {max(int(1000 * (ends - time.monotonic())), 0)}")
+            connection.wait_at_most(ends - time.monotonic())
+            if begin != "BEGIN":  # who only reads need not say how to write
+                connection.commit_with(synchronous)
             connection.execute(begin)
             try:
                 yield connection
@@ -75,7 +95,7 @@ class SqliteFile:
                     connection.execute("ROLLBACK")
 
     @contextmanager
-    def _borrowed(self, timeout: float) -> Generator[sqlite3.Connection]:
+    def _borrowed(self, timeout: float) -> Generator[_Connection]:
         self._after_fork()
         free = self._free  # a fork in the meantime puts another one in its place
         if not free.acquire(timeout=max(timeout, 0.0)):
@@ -89,7 +109,7 @@ class SqliteFile:
         finally:
             free.release()
 
-    def _take(self, timeout: float) -> sqlite3.Connection:
+    def _take(self, timeout: float) -> _Connection:
         if self._closed:
             raise StoreError(f"{self._path}: the store is closed")
         with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
@@ -97,7 +117,7 @@ class SqliteFile:
         with self._translated():
             return self._connect(timeout)
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _give_back(self, connection: _Connection) -> None:
         if self._pid != os.getpid():
             _orphans.append(connection)
         elif self._closed:
@@ -105,11 +125,16 @@ class SqliteFile:
         else:
             self._idle.append(connection)
 
-    def _connect(self, timeout: float) -> sqlite3.Connection:
+    def _connect(self, timeout: float) -> _Connection:
         if self._path != MEMORY and not self._ready:
             _make_private(self._path)
         connection = sqlite3.connect(
-            self._path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=256
+            self._path,
+            timeout=timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            factory=_Connection,
         )
         try:
             self._on_connect(connection)

@@ -107,6 +107,8 @@ _stemming = threading.Lock()  # the stemmer keeps its word in itself
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """The Snowball English stem; words of other languages pass through much as they are."""
+    if word.isdigit():  # it is its own stem, and hardly ever one that was seen before
+        return word
     with _stemming:
         return _stemmer.stemWord(word)
 
