@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from kronmem.engine import text
 from kronmem.engine.store import Found
@@ -78,14 +79,17 @@ def ask(question: str) -> Question:
 
 def with_variants(question: Question, variants: Mapping[str, Iterable[str]]) -> Question:
     """Let words that begin alike stand for those nobody used: to us they are one word, to the stemmer not always."""
-    return replace(question, groups=tuple(_widened(group, variants.get(group.term, ())) for group in question.groups))
+    return replace(question, groups=tuple(_widened(group, variants.get(group.term)) for group in question.groups))
 
 
-def _widened(group: Group, alike: Iterable[str]) -> Group:
+def _widened(group: Group, alike: Iterable[str] | None) -> Group:
+    if alike is None:
+        return group
     known = {group.term, *(soft for soft, _ in group.soft)}
     return replace(group, soft=group.soft + tuple((term, VARIANT) for term in alike if term not in known))
 
 
+@lru_cache(maxsize=4096)
 def _soft(term: str) -> tuple[tuple[str, float], ...]:
     return tuple((neighbour, SOFT * closeness) for neighbour, closeness in text.related(term))
 

@@ -77,7 +77,7 @@ def _score(rows: Reader, space: Space, question: ranking.Question, within: froze
         for group in question.groups
         if not found[group.term].spread and (start := text.variant_start(group.term))
     }
-    question = ranking.with_variants(question, variants)
+    question = ranking.with_variants(question, variants) if variants else question
     new = {term: SOFT_BOUND for terms in variants.values() for term in terms if term not in bounds}
     found |= rows.postings(space, new, within) if new else {}
     bounds |= new
