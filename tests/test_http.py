@@ -8,8 +8,11 @@ import gzip
 import itertools
 import json
 import os
+import socket
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -44,6 +47,43 @@ FOUND: dict[str, Any] = {"results": []}
 
 def ids(server: RawServer) -> set[str]:
     return {request.body["metadata"]["kronmem"]["id"] for request in server.requests}
+
+
+@contextlib.contextmanager
+def black_hole(port: int) -> Iterator[str]:
+    """An address at which connecting never comes to an end: its queue is full and nobody accepts."""
+    with contextlib.ExitStack() as stack:
+        full = stack.enter_context(socket.socket())
+        full.bind(("127.0.0.2", port))
+        full.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.2", port))
+        yield "127.0.0.2"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a full queue swallows connections on Linux only")
+def test_an_address_that_swallows_everything_does_not_use_up_the_call(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RawServer([respond(200, body=FOUND)]) as server:
+        port = int(server.url.rsplit(":", 1)[1])
+        with (
+            black_hole(port) as nowhere,
+            shell(kind, f"http://memory.example:{port}", timeout=5, retry=Retry(attempts=1)) as client,
+        ):
+            usual = socket.getaddrinfo
+
+            def look_up(host: Any, *args: Any, **options: Any) -> Any:
+                if host not in ("memory.example", b"memory.example"):
+                    return usual(host, *args, **options)
+                return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in (nowhere, "127.0.0.1")]
+
+            monkeypatch.setattr(socket, "getaddrinfo", look_up)
+            for _ in range(2):
+                assert client.recall("alice", "question") == []
+        assert server.connections == 1
 
 
 @pytest.mark.parametrize(

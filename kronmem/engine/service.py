@@ -10,6 +10,7 @@ import logging
 from urllib.parse import unquote
 
 from pydantic import JsonValue, ValidationError
+from pydantic_core import to_json
 
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.bodies import valid_id
@@ -131,7 +132,10 @@ def _problems(error: ValidationError, place: str) -> list[JsonValue]:
 def _reply(status: int, value: JsonValue) -> Reply:
     if status == 204:
         return Reply(status)
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
+    try:
+        body = to_json(value)
+    except ValueError:  # half a character in metadata: JSON can escape it, UTF-8 cannot say it
+        body = json.dumps(value).encode()
     return Reply(status, body, {"content-type": "application/json", "content-length": str(len(body))})
 
 

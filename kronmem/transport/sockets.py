@@ -6,6 +6,7 @@ httpx's timeout is per read: a reply dripped a byte a second outlives it for eve
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import select
 import socket
 import ssl
@@ -16,9 +17,11 @@ from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, cast
 
+import anyio
 import httpcore
 
-from kronmem.settings import is_loopback
+SHARE = 0.1
+"""Of the time that is left, an address with others after it gets so much: one may swallow every packet."""
 
 
 class Clock:
@@ -76,10 +79,12 @@ class DeadlineBackend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,  # the signature is httpcore's
     ) -> httpcore.NetworkStream:
         failed: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
-        for address in _addresses(host, port, self._clock.left()):
+        addresses = _addresses(host, port, self._clock.left())
+        for address in addresses:
+            left = self._clock.left()
             try:
-                inner = self._inner.connect_tcp(address, port, self._clock.left(), local_address, socket_options)
-                return _Stream(inner, self._clock)
+                patience = left if address == addresses[-1] else left * SHARE
+                return _Stream(self._inner.connect_tcp(address, port, patience, local_address), self._clock)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
         raise failed or httpcore.ConnectError
@@ -169,11 +174,22 @@ class _AsyncioBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,  # the signature is httpcore's
     ) -> httpcore.AsyncNetworkStream:
+        loop = asyncio.get_running_loop()
+        failed: OSError | None = None
         try:
-            _, stream = await asyncio.get_running_loop().create_connection(_AsyncStream, host, port)
+            addresses = (
+                [host] if _is_address(host) else _unique(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            )
         except OSError as error:
             raise httpcore.ConnectError from error
-        return stream
+        for address in addresses:
+            left = anyio.current_effective_deadline() - anyio.current_time()
+            try:
+                with anyio.move_on_after(None if address == addresses[-1] else left * SHARE):
+                    return (await loop.create_connection(_AsyncStream, address, port))[1]
+            except OSError as error:
+                failed = error
+        raise httpcore.ConnectError from failed
 
 
 def awaited_backend() -> httpcore.AsyncNetworkBackend:
@@ -185,16 +201,27 @@ def awaited_backend() -> httpcore.AsyncNetworkBackend:
     return _AsyncioBackend()
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _unique(found: Iterable[tuple[Any, ...]]) -> Sequence[str]:
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
 def _addresses(host: str, port: int, timeout: float) -> Sequence[str]:
     """Look the host up within the deadline: the system's resolver takes no timeout, so a thread waits for it."""
-    if is_loopback(host) and host != "localhost":
+    if _is_address(host):
         return [host]
     answers: SimpleQueue[Sequence[str] | OSError] = SimpleQueue()
 
     def look_up() -> None:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            answers.put(list(dict.fromkeys(str(info[4][0]) for info in found)))
+            answers.put(_unique(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
         except OSError as error:
             answers.put(error)
 
