@@ -63,6 +63,7 @@ def black_hole(port: int) -> Iterator[str]:
         yield "127.0.0.2"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a full queue swallows connections on Linux only")
 def test_an_address_that_swallows_everything_does_not_use_up_the_call(
     kind: str, monkeypatch: pytest.MonkeyPatch

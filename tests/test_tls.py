@@ -71,6 +71,7 @@ def test_a_certificate_for_another_name_is_refused(kind: str, authority: trustme
         assert server.requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trusted")
 def test_a_slow_service_holds_nobody_beyond_the_deadline(kind: str, authority: trustme.CA) -> None:
     with secured(RawServer([hang()]), authority) as server, shell(kind, server.url, timeout=0.3) as client:
@@ -78,6 +79,7 @@ def test_a_slow_service_holds_nobody_beyond_the_deadline(kind: str, authority: t
             client.recall("alice", "question")
 
 
+@pytest.mark.slow
 def test_a_handshake_that_never_ends_holds_nobody_beyond_the_deadline(kind: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         with shell(kind, f"https://127.0.0.1:{silent.getsockname()[1]}", timeout=0.3) as client:

@@ -19,6 +19,8 @@ import pytest
 
 from tests.servers import KronvexServer, RawServer, Reply, TutorialServer, raw
 
+pytestmark = pytest.mark.slow  # they change when the recordings do, not when kronmem does
+
 SAMPLES = Path(__file__).parent.parent / "samples"
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # These need memories whose storing was not recorded whole, or a consolidation, which the server does not play.
