@@ -132,7 +132,7 @@ class _AsyncStream(httpcore.AsyncNetworkStream, asyncio.Protocol):
 
     def get_extra_info(self, info: str) -> Any:  # the signature is httpcore's
         if info == "is_readable":  # of an idle connection: anything to read, its end included, means that it is over
-            return bool(self._got) or self._ended or self._broken is not None or _readable(self._transport)
+            return bool(self._got) or self._ended or self._transport.is_closing() or _readable(self._transport)
         return self._transport.get_extra_info(info)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
