@@ -63,6 +63,17 @@ def test_a_certificate_of_unknown_origin_is_refused_before_anything_is_sent(kind
         assert server.requests == []
 
 
+@pytest.mark.parametrize("held", [None, b"no certificate"])
+def test_certificates_that_cannot_be_read_are_said_to_be_the_problem(
+    kind: str, held: bytes | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if held:
+        (tmp_path / "authority.pem").write_bytes(held)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    with shell(kind, "https://127.0.0.1:1") as client, pytest.raises(ConfigError, match="SSL_CERT_FILE"):
+        client.recall("alice", "question")
+
+
 @pytest.mark.usefixtures("trusted")
 def test_a_certificate_for_another_name_is_refused(kind: str, authority: trustme.CA) -> None:
     with secured(RawServer([respond(200, body=FOUND)]), authority, "memory.example") as server:

@@ -92,7 +92,10 @@ class Target:
     @cached_property
     def tls(self) -> ssl.SSLContext | None:
         """Built once, and only where it is needed: it costs more than a hundred requests."""
-        return httpx.create_ssl_context() if self.scheme == "https" else None
+        try:
+            return httpx.create_ssl_context() if self.scheme == "https" else None
+        except OSError as error:  # an SSLError is one too
+            raise ConfigError("SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read") from error
 
     @cached_property
     def proxy(self) -> Proxy | None:
@@ -119,7 +122,7 @@ def _proxy(found: str) -> Proxy:
     except (ValueError, KeyError):
         raise ConfigError(
             "the environment names a proxy that is not spoken to in HTTP; "
-            "name another one, or pass transport=httpx.HTTPTransport(proxy=...)"
+            "name another one, or pass an httpx transport that knows it as transport="
         ) from None
     auth = (unquote_to_bytes(parts.username), unquote_to_bytes(parts.password or "")) if parts.username else None
     return Proxy(httpcore.URL(scheme=parts.scheme, host=host, port=port, target="/"), auth)

@@ -42,10 +42,10 @@ class Line:
             self._stream.close()
 
     def _connected(self) -> httpcore.NetworkStream:
-        target = self._target
+        target, tls = self._target, self._target.tls
         self._stream = DeadlineBackend(self._clock).connect_tcp(target.host, target.port)
-        if target.tls is not None:
-            self._stream = self._stream.start_tls(target.tls, target.host)
+        if tls is not None:
+            self._stream = self._stream.start_tls(tls, target.host)
         return self._stream
 
 
@@ -74,8 +74,8 @@ class AsyncLine:
             await self._stream.aclose()
 
     async def _connected(self) -> httpcore.AsyncNetworkStream:
-        target = self._target
+        target, tls = self._target, self._target.tls
         self._stream = await awaited_backend().connect_tcp(target.host, target.port)
-        if target.tls is not None:
-            self._stream = await self._stream.start_tls(target.tls, target.host)
+        if tls is not None:
+            self._stream = await self._stream.start_tls(tls, target.host)
         return self._stream
