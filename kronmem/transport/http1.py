@@ -42,6 +42,7 @@ class Http1:
                 self._body = Body(self._headers)
             elif isinstance(event, h11.EndOfMessage):
                 reply = Reply(self._status, self._body.bytes(), self._headers, time.time())
+                self._body = Body({})  # a connection may rest for long, with megabytes in hand
                 self._rest()
                 return reply
             elif not isinstance(event, h11.InformationalResponse):

@@ -84,7 +84,8 @@ class DeadlineBackend(httpcore.NetworkBackend):
             left = self._clock.left()
             try:
                 patience = left if address == addresses[-1] else left * SHARE
-                return _Stream(self._inner.connect_tcp(address, port, patience, local_address), self._clock)
+                inner = self._inner.connect_tcp(address, port, patience, local_address, socket_options)
+                return _Stream(inner, self._clock)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
         raise failed or httpcore.ConnectError
