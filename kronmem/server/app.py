@@ -45,12 +45,14 @@ KRONVEX = Contract(
     "Kronvex", ROUTES, lambda service, request, owner: service.handle(request, owner), credentials.api_key, _detail
 )
 CONTRACTS: tuple[Contract, ...] = (KRONVEX, BOTWIRE, MEMSTORE)
+OPEN = frozenset({"/", "/openapi.json", "/health"})
+"""The only paths that answer without a key: neither tells anything about what is stored."""
 
 
 def create_app(service: Service, keys: Mapping[str, str] | None = None, hosts: Hosts | None = None) -> ASGIApp:
     """The service as an ASGI app. `keys` maps each API key to its owner; without keys everybody is the owner ''."""
     desk = _Desk(service, Keys(keys))
-    routes = [route for contract in CONTRACTS for route in _routes(contract, desk.endpoint(contract))]
+    routes = [route for contract in CONTRACTS for route in _routes(contract, desk)]
     app = Starlette(
         routes=[Route("/", _page), Route("/openapi.json", _document), *routes],
         exception_handlers={HTTPException: _refusal},
@@ -80,10 +82,11 @@ def _openapi() -> bytes:
     return json.dumps(document(CONTRACTS, _version())).encode()
 
 
-def _routes(contract: Contract, endpoint: Endpoint) -> Iterator[Route]:
+def _routes(contract: Contract, desk: _Desk) -> Iterator[Route]:
     """One route a path, in the order of the table: fixed words stand before ids there."""
     for path, rows in groupby(_ordered(contract), key=lambda row: row[0]):
-        yield Route(path, endpoint, methods=[method for _, method in rows])
+        # Decided here, by the route that matched: nothing that a request says of itself can open another one.
+        yield Route(path, desk.endpoint(contract, is_open=path in OPEN), methods=[method for _, method in rows])
 
 
 def _ordered(contract: Contract) -> list[tuple[str, str]]:
@@ -98,11 +101,11 @@ class _Desk:
         self._service, self._keys = service, keys
         self._limiter: anyio.CapacityLimiter | None = None  # made inside the event loop it belongs to
 
-    def endpoint(self, contract: Contract) -> Endpoint:
-        """The one way in for all rows of a contract."""
+    def endpoint(self, contract: Contract, *, is_open: bool) -> Endpoint:
+        """The one way in for the rows of a contract: with a key, unless the route is open."""
 
         async def answer(web: WebRequest) -> Response:
-            owner = "" if web.url.path == "/health" else self._owner(contract, web)
+            owner = "" if is_open else self._owner(contract, web)
             if isinstance(owner, Response):
                 return owner
             request = await read(web)
@@ -133,7 +136,7 @@ def _problem(contract: Contract, status: int, words: str) -> Response:
 
 async def _refusal(web: WebRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # registered for nothing else
-    contract = _spoken(CONTRACTS, web.url.path)
+    contract = _spoken(CONTRACTS, web.scope["path"])  # never web.url: the Host header is part of that
     body = json.dumps(contract.refusal(error.status_code, error.detail))
     return Response(body, error.status_code, dict(error.headers or {}), "application/json")
 

@@ -17,6 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kronmem.settings import is_loopback
 
+# A name or an address and a port: Starlette makes urls of this header, and / ? # @ would shift their path.
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _log = logging.getLogger("kronmem.access")
@@ -38,7 +40,9 @@ class Hosts:
 
 
 def host_name(header: str) -> str:
-    """The name in a Host header, without its port; "" when it cannot be read."""
+    """The name in a Host header, without its port; "" when it is not of the form host[:port]."""
+    if not _HOST.fullmatch(header):
+        return ""
     try:
         return (urlsplit(f"//{header}").hostname or "").lower()
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -17,11 +18,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from kronmem import ConfigError
+from kronmem.server.app import CONTRACTS, OPEN, create_app
 from kronmem.server.connections import MOST
 from kronmem.server.guard import Hosts
 from kronmem.server.keys import Keys, owners
 from kronmem.server.reading import MAX_BODY, read
 from kronmem.server.serve import run
+from kronmem.transport.local import sqlite_service
 from tests.server.conftest import ADA
 from tests.servers.kronmem import ServedKronmem
 
@@ -85,6 +88,47 @@ def test_unreadable_keys_are_refused_without_being_shown(named: str) -> None:
 )
 def test_a_foreign_host_is_refused(host: str, open_http: httpx.Client) -> None:
     assert 400 <= open_http.get("/health", headers={"Host": host}).status_code < 500
+
+
+def every_route() -> list[tuple[str, str]]:
+    """Method and path of each route of each contract, its ids filled in."""
+    rows = [(row.method, row.path) for contract in CONTRACTS for row in contract.rows]
+    return [(method, re.sub(r"{\w+}", "x", path)) for method, path in rows]
+
+
+FORGED = [
+    *("127.0.0.1/health?x=", "127.0.0.1:7070/health?", "127.0.0.1/health#", "127.0.0.1/openapi.json?", "127.0.0.1/?"),
+    *("x@127.0.0.1", "127.0.0.1\\health", "127.0.0.1\t/health", "127.0.0.1 /health", "127.0.0.1:", "127.0.0.1:7070:1"),
+]
+
+
+@pytest.mark.parametrize("host", FORGED)
+def test_a_host_with_more_than_a_name_and_a_port_is_refused(host: str, served: ServedKronmem) -> None:
+    for method, path in [("GET", "/api/v1/agents"), ("DELETE", "/api/v1/agents/x/memories"), ("GET", "/health")]:
+        with dialled(served) as line:
+            line.sendall(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            assert heard(line).split()[1] in (b"400", b"421")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("host", ["127.0.0.1", *FORGED])
+async def test_no_host_opens_a_route_that_needs_a_key(host: str) -> None:
+    """Even where the check of the Host lets it pass: only the route that matched decides."""
+
+    class Anybody(Hosts):
+        def allows(self, header: str | None) -> bool:
+            return True
+
+    service = sqlite_service(":memory:")
+    transport = httpx.ASGITransport(create_app(service, {ADA: "ada"}, Anybody()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answered = {
+            path: (await client.request(method, path, headers={"Host": host})).status_code
+            for method, path in [*every_route(), ("GET", "/"), ("GET", "/openapi.json")]
+        }
+    service.close()
+    assert {path for path, status in answered.items() if status != 401} == OPEN
+    assert {answered[path] for path in OPEN} == {200}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:7070", "LOCALHOST", "[::1]:7070", "me.localhost"])
