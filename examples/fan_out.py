@@ -13,8 +13,8 @@ from autogen_core.models import UserMessage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from kronmem import AsyncClient, Hit
-from kronmem.context import render
 from kronmem.core.wire import Reply, Request
+from kronmem.text.context import render
 from kronmem.transport.local import open_sqlite
 
 AGENTS = [f"agent_{number}" for number in range(20)]

@@ -4,6 +4,7 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
+    from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
     from kronmem.async_client import AsyncClient
     from kronmem.client import Client
     from kronmem.core.exchange import Retry
@@ -27,13 +28,12 @@ if typing.TYPE_CHECKING:
         TransportError,
         UnavailableError,
     )
-    from kronmem.extract import extract_facts
     from kronmem.models import AgentInfo, DeadLetter, Health, Hit, Memory, Session
-    from kronmem.outbox import AsyncOutbox, Outbox
-    from kronmem.redact import redact_secrets
-    from kronmem.scope import AgentMemory, AsyncAgentMemory
+    from kronmem.outbox.writer import AsyncOutbox, Outbox
     from kronmem.settings import InsecureUrlWarning
     from kronmem.state import AsyncState, State
+    from kronmem.text.extract import extract_facts
+    from kronmem.text.redact import redact_secrets
     from kronmem.tools import MemoryTools, memory_tools
 
 __all__ = [
@@ -99,18 +99,18 @@ _WHERE = {
     "StoreError": "errors",
     "TransportError": "errors",
     "UnavailableError": "errors",
-    "extract_facts": "extract",
+    "extract_facts": "text.extract",
     "AgentInfo": "models",
     "DeadLetter": "models",
     "Health": "models",
     "Hit": "models",
     "Memory": "models",
     "Session": "models",
-    "AsyncOutbox": "outbox",
-    "Outbox": "outbox",
-    "redact_secrets": "redact",
-    "AgentMemory": "scope",
-    "AsyncAgentMemory": "scope",
+    "AsyncOutbox": "outbox.writer",
+    "Outbox": "outbox.writer",
+    "redact_secrets": "text.redact",
+    "AgentMemory": "agent_memory",
+    "AsyncAgentMemory": "agent_memory",
     "InsecureUrlWarning": "settings",
     "AsyncState": "state",
     "State": "state",

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import anyio.to_thread
 from pydantic import JsonValue
 
+from kronmem.agent_memory import AsyncAgentMemory
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Retry, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import KronmemError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
-from kronmem.outbox import AsyncOutbox
-from kronmem.scope import AsyncAgentMemory
-from kronmem.setup import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
+from kronmem.outbox.writer import AsyncOutbox
 from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
+from kronmem.wiring import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
 
 if TYPE_CHECKING:
-    from kronmem.transport.http import HttpxTransport
+    from kronmem.transport.target import HttpxTransport
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)

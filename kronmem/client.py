@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import JsonValue
 
+from kronmem.agent_memory import AgentMemory
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Retry, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import KronmemError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
-from kronmem.outbox import Outbox
-from kronmem.scope import AgentMemory
-from kronmem.setup import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
+from kronmem.outbox.writer import Outbox
 from kronmem.state import State
 from kronmem.transport.drive import Transport, drive, fan_out
+from kronmem.wiring import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
 
 if TYPE_CHECKING:
-    from kronmem.transport.http import HttpxTransport
+    from kronmem.transport.target import HttpxTransport
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)

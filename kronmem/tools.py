@@ -14,10 +14,10 @@ from typing import Annotated, Generic, TypedDict, TypeVar, overload
 import anyio
 from pydantic import JsonValue
 
+from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.errors import InvalidInputError, KronmemError, NotFoundError
 from kronmem.models import Hit, Memory
-from kronmem.outage import Outage, bounded
-from kronmem.scope import AgentMemory, AsyncAgentMemory
+from kronmem.packs.bounded import Outage, bounded
 
 R = TypeVar("R")
 M = TypeVar("M", AgentMemory, AsyncAgentMemory)

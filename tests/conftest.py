@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.servers import KronvexServer, TutorialServer
-from tests.servers.kronmem import ServedKronmem
-from tests.servers.postgres import emptied, new_database, own, some_server
+from tests.services import KronvexServer, TutorialServer
+from tests.services.kronmem import ServedKronmem
+from tests.services.postgres import emptied, new_database, own, some_server
 from tests.shells import SHELLS, shell
 
 # Many tests start processes: where bytecode may not be kept, each of them would compile everything again.

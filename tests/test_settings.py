@@ -14,8 +14,8 @@ import pytest
 
 from kronmem import Client, ConfigError, InsecureUrlWarning, KronmemError
 from kronmem.settings import default_file, home, is_loopback, resolve
-from tests.servers import KronvexServer, RawServer
-from tests.servers.raw import respond
+from tests.services import KronvexServer, RawServer
+from tests.services.raw import respond
 from tests.shells import shell
 
 KEY = "kv-extremely-secret"

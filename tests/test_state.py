@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kronmem import Client, ConfigError, InvalidInputError
-from tests.servers import KronvexServer
-from tests.servers.botwire import BotWireServer
-from tests.servers.kronmem import ServedKronmem
+from tests.services import KronvexServer
+from tests.services.botwire import BotWireServer
+from tests.services.kronmem import ServedKronmem
 from tests.shells import shell
 
 VALUES: list[Any] = [

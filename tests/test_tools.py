@@ -16,8 +16,8 @@ from anyio.from_thread import start_blocking_portal
 
 from kronmem import AgentMemory, AsyncClient, Client, InvalidInputError, memory_tools
 from kronmem.tools import _age
-from tests.servers import KronvexServer, RawServer
-from tests.servers.raw import close, hang, respond
+from tests.services import KronvexServer, RawServer
+from tests.services.raw import close, hang, respond
 
 DOWN = "Memory is unavailable right now; continue without it."
 

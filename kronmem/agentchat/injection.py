@@ -14,7 +14,7 @@ from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import LLMMessage, UserMessage
 
 from kronmem import Hit
-from kronmem.context import fence, is_fenced, render
+from kronmem.text.context import fence, is_fenced, render
 
 SOURCE = "memory"
 MAX_QUESTION_CHARS = 2000

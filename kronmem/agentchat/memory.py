@@ -21,7 +21,7 @@ from kronmem.agentchat.cancelling import until_cancelled
 from kronmem.agentchat.config import KronMemoryConfig, check_key, dumpable, key_variable
 from kronmem.agentchat.content import as_content, as_metadata, as_text
 from kronmem.agentchat.reading import ReadingMemory, check_limits, others, unopened
-from kronmem.outage import Outage
+from kronmem.packs.bounded import Outage
 from kronmem.settings import resolve
 from kronmem.tools import Spoken
 

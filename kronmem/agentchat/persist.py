@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 from kronmem import AsyncState, DeadlineError, InvalidInputError, State
 from kronmem.agentchat.content import OURS
 from kronmem.agentchat.injection import SOURCE
-from kronmem.context import is_fenced
+from kronmem.text.context import is_fenced
 
 log = logging.getLogger("kronmem")
 

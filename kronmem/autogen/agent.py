@@ -10,8 +10,8 @@ from kronmem.autogen.capture import Extract
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.messages import Message
 from kronmem.autogen.recall import guarded
-from kronmem.context import fence, is_fenced, without_fences
-from kronmem.outage import Outage
+from kronmem.packs.bounded import Outage
+from kronmem.text.context import fence, is_fenced, without_fences
 
 
 def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: int = 8, timeout: float = 2.0) -> str:

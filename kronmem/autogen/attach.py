@@ -9,7 +9,7 @@ from kronmem.autogen.capture import Capture, Extract
 from kronmem.autogen.classic import Agent, ConversableAgent, Team, members
 from kronmem.autogen.messages import Message
 from kronmem.autogen.recall import Recall
-from kronmem.outage import Outage
+from kronmem.packs.bounded import Outage
 
 _BEFORE_REPLY = "process_all_messages_before_reply"
 _BEFORE_SEND = "process_message_before_send"

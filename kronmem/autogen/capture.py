@@ -11,11 +11,11 @@ from functools import partial
 from pydantic import JsonValue
 
 from kronmem import AgentMemory, OutboxFullError
-from kronmem.autogen.backlog import Backlog
 from kronmem.autogen.classic import Agent, ConversableAgent, group_of
 from kronmem.autogen.messages import Message, words
 from kronmem.autogen.recall import named
-from kronmem.outage import Outage
+from kronmem.packs.backlog import Backlog
+from kronmem.packs.bounded import Outage
 
 Extract = Callable[[str], Sequence[str]]
 

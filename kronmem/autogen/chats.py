@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from kronmem import ConfigError, InvalidInputError, KronmemError, State
 from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
 from kronmem.autogen.messages import Message
-from kronmem.outage import Outage
+from kronmem.packs.bounded import Outage
 
 T = TypeVar("T")
 Last = tuple[Agent, Message]

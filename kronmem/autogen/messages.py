@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from kronmem.context import without_fences
+from kronmem.text.context import without_fences
 
 Message = dict[str, Any]
 """AutoGen's own: role, content, name, tool_calls, … in any mixture."""

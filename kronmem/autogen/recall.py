@@ -8,8 +8,8 @@ from functools import partial
 from kronmem import AgentMemory, KronmemError
 from kronmem.autogen.classic import ConversableAgent
 from kronmem.autogen.messages import Message, question, words
-from kronmem.context import render
-from kronmem.outage import Outage, bounded
+from kronmem.packs.bounded import Outage, bounded
+from kronmem.text.context import render
 
 
 class Recall:

@@ -81,7 +81,7 @@ def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding
 
 def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Iterator[Finding]:
     if chosen.scheme in ("postgresql", "postgres"):
-        from kronmem.engine.postgres_check import examine  # needs the extra, which the client has asked for
+        from kronmem.engine.postgres.check import examine  # needs the extra, which the client has asked for
 
         seen = examine(chosen.url)
         yield from (Finding(look.what, look.words, look.ok) for look in seen.looks)

@@ -10,11 +10,11 @@ from typing import NoReturn, TypeVar, cast
 from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
-from kronmem import context
 from kronmem.core import inputs, kronvex
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import NotFoundError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
+from kronmem.text import context
 
 T = TypeVar("T")
 

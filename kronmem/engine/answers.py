@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 from pydantic import JsonValue
 
-from kronmem.engine.search import Hit
+from kronmem.engine.recall import Hit
 from kronmem.engine.store import Row, Space
 
 Json = dict[str, JsonValue]

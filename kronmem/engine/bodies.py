@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from kronmem.engine.search import Search
+from kronmem.engine.recall import Search
 from kronmem.engine.store import Draft, Filter, Page, Sort
 
 MAX_CONTENT = 100_000

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from kronmem.engine.embedding import Embed, Embedder
+from kronmem.engine.recall import Hit, Search, latest, search
 from kronmem.engine.remembering import RECEIPTS_KEPT, SWEPT, Kept, Place, remember, resolve
-from kronmem.engine.search import Hit, Search, latest, search
 from kronmem.engine.store import Draft, Filter, Page, Row, Space, StateValue, Store
 from kronmem.errors import NotFoundError, StoreError, TransportError
 

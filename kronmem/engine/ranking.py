@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from kronmem.engine import text
+from kronmem.engine import terms
 from kronmem.engine.store import Found
 
 K1 = 0.9
@@ -68,11 +68,11 @@ class Question:
 
 def ask(question: str) -> Question:
     """Turn a question into groups of terms; a very long one keeps its beginning and its end."""
-    said = Counter(text.terms(question))
+    said = Counter(terms.terms(question))
     kept = list(said)
     if len(kept) > MAX_TERMS:
         kept = kept[: MAX_TERMS // 2] + kept[-MAX_TERMS // 2 :]
-    names = text.names(question)
+    names = terms.names(question)
     groups = [Group(t, said[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
     return Question(tuple(groups), sum(said.values()))
 
@@ -91,7 +91,7 @@ def _widened(group: Group, alike: Iterable[str] | None) -> Group:
 
 @lru_cache(maxsize=4096)
 def _soft(term: str) -> tuple[tuple[str, float], ...]:
-    return tuple((neighbour, SOFT * closeness) for neighbour, closeness in text.related(term))
+    return tuple((neighbour, SOFT * closeness) for neighbour, closeness in terms.related(term))
 
 
 @dataclass(frozen=True)

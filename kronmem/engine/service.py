@@ -15,8 +15,8 @@ from pydantic_core import to_json
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.bodies import valid_id
 from kronmem.engine.engine import Engine
+from kronmem.engine.handlers import ROUTES, Asked, Route
 from kronmem.engine.remembering import Place
-from kronmem.engine.routes import ROUTES, Asked, Route
 from kronmem.errors import InvalidRequestError, KronmemError, StatusError
 
 _log = logging.getLogger("kronmem.engine")

@@ -22,14 +22,14 @@ from starlette.types import ASGIApp
 from kronmem.engine.service import ROUTES, Service
 from kronmem.errors import KronmemError
 from kronmem.server import keys as credentials
-from kronmem.server.botwire import BOTWIRE
-from kronmem.server.contract import Contract
+from kronmem.server.contracts.botwire import BOTWIRE
+from kronmem.server.contracts.contract import Contract
+from kronmem.server.contracts.memstore import MEMSTORE
 from kronmem.server.guard import Guard, Hosts
 from kronmem.server.keys import Keys
-from kronmem.server.memstore import MEMSTORE
 from kronmem.server.openapi import document
 from kronmem.server.page import page
-from kronmem.server.reading import MAX_BODY, read
+from kronmem.server.requests import MAX_BODY, read
 
 _AT_ONCE = 16
 _log = logging.getLogger("kronmem.server")

@@ -9,7 +9,7 @@ from typing import Literal, cast
 from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import models_json_schema
 
-from kronmem.server.contract import Contract, Row
+from kronmem.server.contracts.contract import Contract, Row
 from kronmem.server.replies import REPLIES
 
 Json = dict[str, JsonValue]

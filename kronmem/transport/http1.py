@@ -8,7 +8,7 @@ import h11
 
 from kronmem.core.wire import Reply, Request
 from kronmem.transport.body import Body
-from kronmem.transport.http import KEEP_ALIVE, Target, names
+from kronmem.transport.target import KEEP_ALIVE, Target, names
 
 _LONGEST_HEAD = 100 * 1024
 

@@ -78,7 +78,7 @@ def sqlite_service(path: str, *, embed: Embed | None = None, now: Callable[[], f
     """The service itself on a SQLite file, or in memory for ":memory:"."""
     from kronmem.engine.engine import Engine
     from kronmem.engine.service import Service
-    from kronmem.engine.sqlite import SqliteStore
+    from kronmem.engine.sqlite.store import SqliteStore
 
     return Service(Engine(SqliteStore(path), embed=embed, now=now))
 
@@ -98,7 +98,7 @@ def postgres_service(
     from kronmem.engine.service import Service
 
     try:
-        from kronmem.engine.postgres import PostgresStore
+        from kronmem.engine.postgres.store import PostgresStore
     except ImportError as error:  # psycopg, or the libpq that it cannot do without
         raise ConfigError(_NO_PSYCOPG) from error
     store = PostgresStore(url, vectors=embed is not None, connections=connections)

@@ -16,8 +16,8 @@ from autogen_core import CancellationToken
 from kronmem import AsyncClient
 from kronmem.agentchat import KronMemory
 from tests.agentchat.scripted import Scripted, blocks, call, kinds
-from tests.servers import RawServer
-from tests.servers.raw import close, hang, respond
+from tests.services import RawServer
+from tests.services.raw import close, hang, respond
 
 pytestmark = pytest.mark.anyio
 

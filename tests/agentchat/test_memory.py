@@ -13,8 +13,8 @@ from autogen_core.memory import MemoryContent, MemoryMimeType
 
 from kronmem import AsyncClient, Client, ConfigError, InvalidInputError, KronmemError, TransportError
 from kronmem.agentchat import KronMemory
-from tests.servers import KronvexServer, RawServer
-from tests.servers.raw import close, hang
+from tests.services import KronvexServer, RawServer
+from tests.services.raw import close, hang
 
 pytestmark = pytest.mark.anyio
 

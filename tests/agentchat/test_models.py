@@ -11,11 +11,11 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 
 from kronmem import AsyncClient
 from kronmem.agentchat import KronMemory
-from kronmem.context import is_fenced
+from kronmem.text.context import is_fenced
 from tests.agentchat.scripted import info
-from tests.servers import RawServer
-from tests.servers.openai import OpenAIServer, call
-from tests.servers.raw import respond
+from tests.services import RawServer
+from tests.services.openai import OpenAIServer, call
+from tests.services.raw import respond
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,8 @@ from kronmem import AsyncClient, Client, InvalidInputError, KronmemError, State
 from kronmem.agentchat import KronMemory, persisted
 from kronmem.agentchat.persist import without_memories
 from tests.agentchat.scripted import Scripted, blocks
-from tests.servers import RawServer
-from tests.servers.raw import respond
+from tests.services import RawServer
+from tests.services.raw import respond
 
 pytestmark = pytest.mark.anyio
 

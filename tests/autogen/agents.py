@@ -6,7 +6,7 @@ from typing import Any
 
 from autogen import ConversableAgent, GroupChat, GroupChatManager, UserProxyAgent
 
-from tests.servers.openai import OpenAIServer
+from tests.services.openai import OpenAIServer
 
 
 def ends(message: dict[str, Any]) -> bool:

@@ -9,11 +9,11 @@ from autogen import ConversableAgent
 
 from kronmem import AgentMemory, Client, ConfigError
 from kronmem.autogen import MemoryAgent, prime
-from kronmem.context import is_fenced, without_fences
+from kronmem.text.context import is_fenced, without_fences
 from tests.autogen.agents import assistant, contents, ends, manager, user
 from tests.autogen.conftest import Chat
-from tests.servers import KronvexServer
-from tests.servers.openai import OpenAIServer
+from tests.services import KronvexServer
+from tests.services.openai import OpenAIServer
 
 COFFEE = "I prefer dark roast coffee in the morning."
 

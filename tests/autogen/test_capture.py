@@ -9,11 +9,11 @@ import pytest
 
 from kronmem import AgentMemory, Client, Memory, extract_facts
 from kronmem.autogen import attach_memory
-from kronmem.autogen.backlog import Backlog
-from kronmem.context import NOTICE
+from kronmem.packs.backlog import Backlog
+from kronmem.text.context import NOTICE
 from tests.autogen.agents import assistant, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat
-from tests.servers.openai import Answer, OpenAIServer, call
+from tests.services.openai import Answer, OpenAIServer, call
 
 TOLD = "I work for the harbour authority in Rotterdam."
 REPLY = "Good to know, I will keep that in mind. TERMINATE"

@@ -20,7 +20,7 @@ from kronmem.autogen import (
 )
 from tests.autogen.agents import assistant, contents, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat
-from tests.servers.openai import Answer, Failure, OpenAIServer, call
+from tests.services.openai import Answer, Failure, OpenAIServer, call
 
 
 @pytest.fixture

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kronmem import Client, delivery
+from kronmem import Client
 from kronmem.autogen import attach_memory
+from kronmem.outbox import delivery
 from tests.autogen.agents import assistant, user
-from tests.servers import RawServer
-from tests.servers.openai import OpenAIServer
-from tests.servers.raw import respond
+from tests.services import RawServer
+from tests.services.openai import OpenAIServer
+from tests.services.raw import respond
 
 SAID = "The lighthouse is painted red and white."
 

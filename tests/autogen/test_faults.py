@@ -12,12 +12,12 @@ import pytest
 
 from kronmem import AgentMemory, Client, TransportError
 from kronmem.autogen import MemoryAgent, attach_memory, prime, register_memory
-from kronmem.context import is_fenced
+from kronmem.text.context import is_fenced
 from tests.autogen.agents import assistant, contents, manager, user
 from tests.autogen.conftest import Chat
-from tests.servers import RawServer
-from tests.servers.openai import Answer, OpenAIServer, call
-from tests.servers.raw import respond
+from tests.services import RawServer
+from tests.services.openai import Answer, OpenAIServer, call
+from tests.services.raw import respond
 
 DEADLINE = 0.05
 

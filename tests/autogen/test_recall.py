@@ -10,11 +10,11 @@ from autogen.coding import CodeResult, MarkdownCodeExtractor
 from kronmem import AgentMemory, Client, extract_facts
 from kronmem.autogen import attach_memory
 from kronmem.autogen.messages import question
-from kronmem.context import NOTICE, is_fenced
+from kronmem.text.context import NOTICE, is_fenced
 from tests.autogen.agents import assistant, contents, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat
-from tests.servers import KronvexServer
-from tests.servers.openai import Answer, OpenAIServer, call
+from tests.services import KronvexServer
+from tests.services.openai import Answer, OpenAIServer, call
 
 TEA = "Ann drinks green tea with honey."
 ASKED = "Which tea with honey do I drink?"

@@ -12,7 +12,7 @@ from kronmem import AgentMemory, AsyncClient, Client, ConfigError, memory_tools
 from kronmem.autogen import register_memory
 from tests.autogen.agents import assistant, manager, tool_names, tool_results, user
 from tests.autogen.conftest import Chat
-from tests.servers.openai import Answer, OpenAIServer, call
+from tests.services.openai import Answer, OpenAIServer, call
 
 TEA = "Ann drinks green tea."
 

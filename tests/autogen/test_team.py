@@ -10,7 +10,7 @@ from kronmem import AgentMemory, Client, ConfigError
 from kronmem.autogen import register_memory, register_team_memory
 from tests.autogen.agents import assistant, contents, manager, selects, tool_names, tool_results, user
 from tests.autogen.conftest import Chat
-from tests.servers.openai import Answer, OpenAIServer, call
+from tests.services.openai import Answer, OpenAIServer, call
 
 BUDGET = "The budget is 40,000 euros."
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.autogen.conftest import EXAMPLES
-from tests.servers import RawServer
-from tests.servers.raw import hang, respond
+from tests.services import RawServer
+from tests.services.raw import hang, respond
 
 PRINTED = {
     "register_tools": """\

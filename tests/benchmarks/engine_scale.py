@@ -19,11 +19,11 @@ from contextlib import closing
 from itertools import accumulate, islice
 from pathlib import Path
 
-from kronmem.engine import text
+from kronmem.engine import terms
 from kronmem.engine.engine import Engine
+from kronmem.engine.recall import Search
 from kronmem.engine.remembering import Place
-from kronmem.engine.search import Search
-from kronmem.engine.sqlite import SqliteStore
+from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.engine.store import Draft
 
 PARTITION = 1000
@@ -39,7 +39,7 @@ class Language:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._words = sorted(text._soft_terms())  # pyright: ignore[reportPrivateUsage]  # words that have relatives
+        self._words = sorted(terms._soft_terms())  # pyright: ignore[reportPrivateUsage]  # words that have relatives
         self._random.shuffle(self._words)
         self._weights = list(accumulate(1 / (rank + 20) for rank in range(len(self._words))))
 
@@ -178,7 +178,7 @@ def one_partition(folder: Path, size: int) -> Iterator[str]:
 
 def side_by_side(folder: Path, url: str, sizes: Sequence[int]) -> Iterator[str]:
     """Measure both stores at each size of two growing databases."""
-    from kronmem.engine.postgres import PostgresStore
+    from kronmem.engine.postgres.store import PostgresStore
     from tests.benchmarks.postgres_size import settled_size
 
     file = folder / "engine.db"
@@ -232,7 +232,7 @@ def main() -> int:
     sizes = [int(size) for size in options.sizes.split(",")]
     with tempfile.TemporaryDirectory() as folder:
         if options.db == "postgresql":
-            from tests.servers.postgres import some_server
+            from tests.services.postgres import some_server
 
             with some_server(("shared_buffers=1GB", "max_wal_size=4GB")) as url:
                 for line in side_by_side(Path(folder), url, sizes):

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.servers.kronmem import free_port
-from tests.servers.raw import Action, RawServer, drip, gzip_bomb, hang, head, reset, respond
+from tests.services.kronmem import free_port
+from tests.services.raw import Action, RawServer, drip, gzip_bomb, hang, head, reset, respond
 
 ROOT = Path(__file__).parent.parent.parent
 DEADLINE = 3.0

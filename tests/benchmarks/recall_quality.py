@@ -20,11 +20,11 @@ from typing import TypedDict
 
 from kronmem.engine import ranking
 from kronmem.engine.engine import Engine
+from kronmem.engine.recall import Search
 from kronmem.engine.remembering import Place
-from kronmem.engine.search import Search
-from kronmem.engine.sqlite import SqliteStore
+from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.engine.store import Draft, Store
-from kronmem.engine.text import STOPWORDS, tokens
+from kronmem.engine.terms import STOPWORDS, tokens
 
 DEPTH = 10
 
@@ -70,8 +70,8 @@ def engine_of(memories: list[str], store: Store | None = None) -> Iterator[Answe
 
 def postgres_at(url: str) -> Callable[[list[str]], object]:
     """The engine over one conversation in an emptied PostgreSQL database."""
-    from kronmem.engine.postgres import PostgresStore
-    from tests.servers.postgres import emptied
+    from kronmem.engine.postgres.store import PostgresStore
+    from tests.services.postgres import emptied
 
     return lambda memories: engine_of(memories, PostgresStore(emptied(url)))
 
@@ -202,7 +202,7 @@ def main() -> int:
 
 
 def _server() -> AbstractContextManager[str]:
-    from tests.servers.postgres import some_server
+    from tests.services.postgres import some_server
 
     return some_server()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kronmem import Client
-from tests.servers.raw import RawServer, respond
+from tests.services.raw import RawServer, respond
 
 LATENCY = 0.02
 

@@ -14,7 +14,7 @@ from typing import Any
 from kronmem import AsyncClient, Client
 from tests.benchmarks.measure import installed
 from tests.benchmarks.stub import stub
-from tests.servers.openai import OpenAIServer
+from tests.services.openai import OpenAIServer
 
 LATENCY_MS = 20.0
 

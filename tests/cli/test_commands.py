@@ -16,7 +16,7 @@ from kronmem import Client
 from kronmem.cli.app import app
 from kronmem.cli.installed import trouble
 from kronmem.cli.saying import shown
-from tests.servers import KronvexServer
+from tests.services import KronvexServer
 
 NOWHERE = "http://127.0.0.1:9"
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kronmem import Client
 from kronmem.cli.app import app
-from tests.servers.postgres import at, own
+from tests.services.postgres import at, own
 
 SECRET = "not-to-be-seen"
 

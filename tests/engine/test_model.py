@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from tests.engine.calling import Caller, Clock, opened
-from tests.servers.postgres import emptied
+from tests.services.postgres import emptied
 
 OWNERS = st.sampled_from(["", "someone"])
 AGENTS = st.sampled_from(["bot", "other"])

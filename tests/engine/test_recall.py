@@ -163,7 +163,7 @@ def test_an_access_is_counted_and_shown_at_once(call: Caller) -> None:
 
 
 def test_common_terms_of_a_large_space_are_cut_but_not_lost(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kronmem.engine.search.BOUND", 20)
+    monkeypatch.setattr("kronmem.engine.recall.BOUND", 20)
     call.remember("the user keeps a zebra")
     for n in range(100):
         call.remember(f"the user likes thing{n}")

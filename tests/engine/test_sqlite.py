@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kronmem.engine.sqlite import SqliteStore
-from kronmem.engine.sqlite_schema import SCHEMA
+from kronmem.engine.sqlite.schema import SCHEMA
+from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.errors import DeadlineError, StoreError
 from tests.engine.calling import Caller, calling
 

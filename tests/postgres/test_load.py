@@ -15,8 +15,8 @@ import pytest
 
 from kronmem import Client
 from tests.postgres.test_together import assert_sound
-from tests.servers.kronmem import ROOT, free_port
-from tests.servers.postgres import Postgres, new_server
+from tests.services.kronmem import ROOT, free_port
+from tests.services.postgres import Postgres, new_server
 
 pytestmark = pytest.mark.slow
 

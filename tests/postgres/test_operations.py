@@ -8,7 +8,7 @@ from pathlib import Path
 from kronmem import Client
 from tests.engine.calling import calling
 from tests.postgres.test_together import assert_sound
-from tests.servers.postgres import new_database, own, program
+from tests.services.postgres import new_database, own, program
 
 
 def tool(name: str, *arguments: str) -> None:

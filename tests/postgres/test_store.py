@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from kronmem import Client, ConfigError
-from kronmem.engine.postgres import PostgresStore
-from kronmem.engine.postgres_schema import SCHEMA, schema
+from kronmem.engine.postgres.schema import SCHEMA, schema
+from kronmem.engine.postgres.store import PostgresStore
 from kronmem.errors import DeadlineError, StoreError, TransportError
 from tests.engine.calling import Caller, calling
-from tests.servers.kronmem import free_port
-from tests.servers.postgres import at, own
+from tests.services.kronmem import free_port
+from tests.services.postgres import at, own
 
 END_OURS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE application_name = 'kronmem' AND datname = current_database()"""
@@ -309,7 +309,7 @@ def test_expired_memories_are_swept_by_one_server_at_a_time(call: Caller, postgr
 
 
 def test_where_pgvector_is_missing_vectors_are_kept_as_bytes(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kronmem.engine.postgres_schema._has_pgvector", lambda session: False)
+    monkeypatch.setattr("kronmem.engine.postgres.schema._has_pgvector", lambda session: False)
     store = opened(database, vectors=True)
     with store.write(5.0) as rows:
         space = rows.open_space("", "bot", 0.0)

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from tests.servers.kronmem import free_port
+from tests.services.kronmem import free_port
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

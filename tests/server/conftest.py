@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 ADA, BOB, BARE = "kv-ada-1", "kv-bob-1", "kv-bare-1"
 OWNERS = {ADA: "ada", BOB: "bob", "kv-ada-2": "ada"}

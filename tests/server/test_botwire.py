@@ -16,7 +16,7 @@ from botwire import Memory
 
 from kronmem import Client
 from tests.server.conftest import ADA, BOB
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "botwire.json"
 RECORDED: list[dict[str, Any]] = json.loads(SAMPLES.read_text("utf-8"))

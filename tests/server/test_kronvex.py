@@ -9,7 +9,7 @@ from kronvex.exceptions import AgentNotFoundError, AuthenticationError
 
 from kronmem import AuthError, Client
 from tests.server.conftest import ADA, BARE, BOB
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 TUTORIAL = """
 import httpx

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from kronmem import Client
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 CLIENTS, OPERATIONS, AGENTS = 50, 200, 10
 

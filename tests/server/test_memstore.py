@@ -9,7 +9,7 @@ import pytest
 
 from kronmem import Client
 from tests.server.conftest import ADA, BOB
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 
 @pytest.fixture

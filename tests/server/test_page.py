@@ -11,7 +11,7 @@ import pytest
 from kronmem import Client
 from tests.server.browser import CHROMIUM, DRIVER, MISSING, Browser, browser
 from tests.server.conftest import ADA
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 chromium = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason=MISSING)
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from tests.server.conftest import ADA, BARE, BOB, OWNERS
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 KEYS = st.sampled_from([ADA, BOB, BARE])
 AGENTS = st.sampled_from(["one", "two", "memstore"])

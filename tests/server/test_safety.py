@@ -22,11 +22,11 @@ from kronmem.server.app import CONTRACTS, OPEN, create_app
 from kronmem.server.connections import MOST
 from kronmem.server.guard import Hosts
 from kronmem.server.keys import Keys, owners
-from kronmem.server.reading import MAX_BODY, read
+from kronmem.server.requests import MAX_BODY, read
 from kronmem.server.serve import run
 from kronmem.transport.local import sqlite_service
 from tests.server.conftest import ADA
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 WRITE = "/api/v1/agents/guarded/remember"
 

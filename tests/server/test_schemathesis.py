@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.kronmem import ServedKronmem
+from tests.services.kronmem import ServedKronmem
 
 CONFIG = Path(__file__).parent / "schemathesis.toml"
 

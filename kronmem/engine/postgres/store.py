@@ -1,0 +1,99 @@
+"""The store for more than one machine: one PostgreSQL database, shared by threads, processes and servers.
+
+The same tables, decisions and answers as the SQLite store. Connecting, waiting and failing are `postgres_pool.py`'s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from kronmem.engine.postgres.pool import Pool, Session
+from kronmem.engine.postgres.reading import Reading
+from kronmem.engine.postgres.schema import SCHEMA, Schema, is_ready, prepare, prepare_vectors, vector_type
+from kronmem.engine.postgres.writing import Writing
+from kronmem.errors import StoreError
+
+_POOL = 8
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_NOTE = f"{_WRITE}; SET LOCAL synchronous_commit = off"
+_NOTE_TIME = 1.0
+_MUTED = 60.0
+"""Seconds for which a role that may not write is not asked to count accesses again."""
+
+
+class PostgresStore:
+    """The `Store` in one database. Connects, and makes its tables, at the first transaction."""
+
+    def __init__(self, url: str, schema: Schema = SCHEMA, *, vectors: bool = False, connections: int = _POOL) -> None:
+        self._pool = Pool(url, connections)
+        self._schema = schema
+        self._wants_vectors = vectors
+        self._vectors: str | None = None
+        self._ready = False
+        self._muted_until = 0.0
+
+    @contextmanager
+    def read(self, timeout: float) -> Generator[Reading]:
+        """A consistent view; writers do not disturb it."""
+        with self._transaction(_READ, timeout) as session:
+            yield Reading(session, self._vectors)
+
+    @contextmanager
+    def write(self, timeout: float) -> Generator[Writing]:
+        """A durable change: committed when the block has ended, undone if it raises."""
+        with self._transaction(_WRITE, timeout) as session:
+            rows = Writing(session, self._vectors)
+            yield rows
+            rows.finish()
+
+    @contextmanager
+    def note(self) -> Generator[Writing]:
+        """A change worth no waiting and no fsync: `DeadlineError` when no connection is free."""
+        if time.monotonic() < self._muted_until:
+            raise StoreError(f"{self._pool.place} may not be written by this role")
+        try:
+            with self._pool.transaction(_NOTE, _NOTE_TIME, wait=False) as session:
+                rows = Writing(session, self._vectors)
+                yield rows
+                rows.finish()
+        except StoreError:
+            self._muted_until = time.monotonic() + _MUTED
+            raise
+
+    def close(self) -> None:
+        """Close the connections of this process. Later transactions are a `StoreError`."""
+        self._pool.close()
+
+    @contextmanager
+    def _transaction(self, begin: str, timeout: float) -> Generator[Session]:
+        ends = time.monotonic() + timeout
+        if not self._ready:
+            self._prepare(timeout)
+        with self._pool.transaction(begin, ends - time.monotonic()) as session:
+            yield session
+
+    def _prepare(self, timeout: float) -> None:
+        """See that the tables are there. A role that may only read can do without whatever it could not make."""
+        with self._pool.transaction(_READ, timeout) as session:
+            ready = is_ready(session, self._pool.place, self._schema)
+        if not ready:
+            with self._pool.transaction(_WRITE, timeout) as session:
+                prepare(session, self._pool.place, self._schema)
+        if self._wants_vectors:
+            self._vectors = self._prepared_vectors(timeout)
+        self._ready = True
+
+    def _prepared_vectors(self, timeout: float) -> str | None:
+        with self._pool.transaction(_READ, timeout) as session:
+            if (kind := vector_type(session)) is not None:
+                return kind
+        try:
+            with self._pool.transaction(_WRITE, timeout) as session:
+                prepare_vectors(session)
+        except StoreError:
+            return None
+        with self._pool.transaction(_READ, timeout) as session:
+            return vector_type(session)

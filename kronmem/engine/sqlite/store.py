@@ -1,0 +1,52 @@
+"""The default store: one SQLite file (or memory), shared by threads and processes.
+
+Every acknowledged write is on disk (WAL, synchronous FULL). Opening, waiting and failing are `sqlite_file.py`'s.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from kronmem.engine.sqlite.reading import Reading
+from kronmem.engine.sqlite.schema import SCHEMA
+from kronmem.engine.sqlite.writing import Writing
+from kronmem.sqlite_file import Schema, SqliteFile
+
+
+class SqliteStore:
+    """The `Store` on one database file, or in memory for ":memory:". Opens it at the first transaction."""
+
+    def __init__(self, path: str, schema: Schema = SCHEMA) -> None:
+        self._file = SqliteFile(path, schema, _teach)
+
+    @contextmanager
+    def read(self, timeout: float) -> Generator[Reading]:
+        """A consistent view; writers do not disturb it."""
+        with self._file.transaction("BEGIN", timeout) as connection:
+            yield Reading(connection)
+
+    @contextmanager
+    def write(self, timeout: float) -> Generator[Writing]:
+        """A durable change: on disk when the block has ended, undone if it raises."""
+        with self._file.transaction("BEGIN IMMEDIATE", timeout) as connection:
+            yield Writing(connection)
+
+    @contextmanager
+    def note(self) -> Generator[Writing]:
+        """A change worth no waiting and no fsync: `DeadlineError` when another writer is at it."""
+        with self._file.transaction("BEGIN IMMEDIATE", 0.0, synchronous="NORMAL") as connection:
+            yield Writing(connection)
+
+    def close(self) -> None:
+        """Close the connections of this process. Later transactions are a `StoreError`."""
+        self._file.close()
+
+
+def _teach(connection: sqlite3.Connection) -> None:
+    connection.create_function("contains", 2, _contains, deterministic=True)
+
+
+def _contains(content: str, wanted: str) -> bool:
+    return wanted in content.casefold()

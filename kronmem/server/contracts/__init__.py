@@ -1,0 +1,1 @@
+"""The contracts that the server answers: Kronvex, BotWire, Memstore."""

@@ -1,0 +1,1 @@
+"""Pure functions over text: the fenced block, facts in a message, redaction."""

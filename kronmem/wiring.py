@@ -1,0 +1,258 @@
+"""What both shells are made of: where to go, what to check, what to hide. No I/O; transports open on first use."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from urllib.parse import quote
+
+from pydantic import JsonValue
+
+from kronmem import settings
+from kronmem.core import calls, inputs
+from kronmem.core.exchange import Breaker, Link, Retry
+from kronmem.core.wire import Call
+from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
+from kronmem.models import Health, Hit
+from kronmem.outbox.writer import Post
+from kronmem.transport.drive import AsyncTransport, Transport
+
+if TYPE_CHECKING:
+    from kronmem.transport.local import LocalTransport
+    from kronmem.transport.target import HttpxTransport
+
+T = TypeVar("T")
+K = TypeVar("K", int, str)
+
+Redact = Callable[[str], str]
+Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
+
+MOST_HITS_EMBEDDED = 100
+
+log = logging.getLogger("kronmem")
+
+
+class Setup:
+    """The decisions behind one client, shared by every view of it."""
+
+    def __init__(
+        self,
+        url: str | None,
+        api_key: str | None,
+        timeout: float,
+        retry: Retry,
+        redact: Redact | None,
+        embed: Embed | None,
+        transport: Transport | AsyncTransport | HttpxTransport | None,
+    ) -> None:
+        self.settings = settings.resolve(url, api_key)
+        if embed is not None and not self.settings.embedded:
+            raise ConfigError("embed= works with the embedded engine only; this service makes its own embeddings")
+        self.timeout = checked_timeout(timeout)
+        self.link = Link(time.monotonic, random.random, retry, Breaker(self._changed))
+        if self.settings.embedded:
+            self.link.most_hits = MOST_HITS_EMBEDDED
+        self._redact = redact
+        self._embed = embed
+        self._given = transport
+
+    @staticmethod
+    def local_url(path: str | Path | None) -> str:
+        """The url of an embedded database: the default file, a path, or ":memory:"."""
+        return f"sqlite:///{quote(str(settings.default_file() if path is None else path))}"
+
+    def __repr__(self) -> str:
+        """Where it goes to, never with which key."""
+        where = self.settings.url if self.settings.scheme in ("http", "https") else self.settings.scheme
+        return f"url={where!r}, timeout={self.timeout}"
+
+    # ── transports ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def transport(self) -> Transport:
+        """The blocking way to the service."""
+        if isinstance(self._given, Transport):
+            return self._given
+        if self.settings.embedded:
+            return self._local()
+        from kronmem.transport.pool import HttpTransport
+        from kronmem.transport.target import Injected, Target
+
+        target = Target(self.settings.url, self.settings.key)
+        return HttpTransport(target) if self._given is None else Injected(target, cast("HttpxTransport", self._given))
+
+    def async_transport(self) -> AsyncTransport:
+        """The awaiting way to the service."""
+        if isinstance(self._given, AsyncTransport):
+            return self._given
+        if self.settings.embedded:
+            return self._local()
+        from kronmem.transport.async_pool import AsyncHttpTransport
+        from kronmem.transport.target import Injected, Target
+
+        target = Target(self.settings.url, self.settings.key)
+        given = self._given
+        return AsyncHttpTransport(target) if given is None else Injected(target, cast("HttpxTransport", given))
+
+    def _local(self) -> LocalTransport:
+        from kronmem.transport.local import open_postgres, open_sqlite
+
+        if self.settings.scheme != "sqlite":
+            return open_postgres(self.settings.url, embed=self._embed)
+        return open_sqlite(self.settings.path, embed=self._embed)
+
+    def post(self, outbox: str | Path | Literal[False] | None) -> Post | None:
+        """The way into the outbox: the default file, that file, or none; an embedded engine needs none."""
+        if outbox is False or self.settings.embedded:
+            return None
+        path = settings.home() / "outbox.db" if outbox is None else outbox
+        key = self.settings.key.get_secret_value() if self.settings.key else ""
+        return Post(str(path), self.settings.url, key, self.transport, self.link.breaker, self.timeout)
+
+    def needed(self, post: Post | None) -> Post:
+        """The outbox that remember_later cannot do without."""
+        if post is None:
+            raise ConfigError("remember_later needs the outbox that outbox=False switched off")
+        return post
+
+    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def draft(
+        self,
+        agent_id: str,
+        content: str,
+        memory_type: str,
+        *,
+        session_id: str | None,
+        ttl_days: int | None,
+        ttl_seconds: int | None,
+        pinned: bool,
+        tags: Iterable[str],
+        metadata: Mapping[str, JsonValue] | None,
+        memory_id: str | None = None,
+    ) -> calls.Draft:
+        """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
+        checked = calls.draft(
+            agent_id,
+            inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4()),
+            content,
+            memory_type,
+            session_id=session_id,
+            ttl_days=ttl_days,
+            ttl_seconds=ttl_seconds,
+            pinned=pinned,
+            tags=tags,
+            metadata=metadata,
+        )
+        return checked if self._redact is None else checked.changed(self.redacted)
+
+    def drafts(
+        self,
+        agent_id: str,
+        contents: Iterable[str],
+        memory_type: str,
+        *,
+        session_id: str | None,
+        ttl_days: int | None,
+        ttl_seconds: int | None,
+        pinned: bool,
+        tags: Iterable[str],
+        metadata: Mapping[str, JsonValue] | None,
+    ) -> list[calls.Draft]:
+        """Check and redact many memories that share everything but their text."""
+        tags = inputs.tags(tags)
+        return [
+            self.draft(
+                agent_id,
+                content,
+                memory_type,
+                session_id=session_id,
+                ttl_days=ttl_days,
+                ttl_seconds=ttl_seconds,
+                pinned=pinned,
+                tags=tags,
+                metadata=metadata,
+            )
+            for content in inputs.strings(contents, "contents")
+        ]
+
+    def recall(
+        self,
+        agent_id: str,
+        query: str,
+        limit: int,
+        memory_type: str | None,
+        session_id: str | None,
+        tags: Iterable[str],
+        threshold: float | None,
+    ) -> Call[list[Hit]]:
+        """Check and redact a question."""
+        within = calls.scope(memory_type, session_id, tags)
+        return calls.recall(agent_id, self.redacted(query), limit, within, threshold, most=self.link.most_hits)
+
+    def inject_context(
+        self,
+        agent_id: str,
+        query: str,
+        limit: int,
+        memory_type: str | None,
+        session_id: str | None,
+        tags: Iterable[str],
+        max_chars: int | None,
+    ) -> Call[str]:
+        """Check and redact the question that a context is made for."""
+        within = calls.scope(memory_type, session_id, tags)
+        return calls.inject_context(agent_id, self.redacted(query), limit, within, max_chars, most=self.link.most_hits)
+
+    def check_state(self, where: Setup) -> None:
+        """Kronvex keeps no state: say so before anything is sent."""
+        if where.settings.kronvex:
+            raise ConfigError(
+                "Kronvex keeps no state: pass state_url= (a kronmem or BotWire service, or sqlite:///file.db)"
+            )
+
+    def redacted(self, text: str) -> str:
+        """What may leave: the text after the user's own redaction."""
+        if self._redact is None:
+            return text
+        clean = self._redact(inputs.text(text, "text"))
+        if not isinstance(clean, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- the callable is the user's
+            raise InvalidInputError("redact= must return a string")
+        return clean
+
+    def health(self, said: Health, pending: int) -> Health:
+        """Add what this client knows to what the service said, or to its silence."""
+        return said.model_copy(update={"breaker": self.link.breaker.state, "pending": pending})
+
+    def _changed(self, state: str) -> None:
+        if state == "open":
+            log.warning("the memory service keeps failing; calls fail at once until it answers again")
+        elif state == "closed":
+            log.warning("the memory service answers again")
+
+
+def checked_timeout(timeout: float) -> float:
+    """Accept a deadline in seconds."""
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 86_400:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise ConfigError("timeout must be a number of seconds greater than 0")
+    return float(timeout)
+
+
+def checked_concurrency(concurrency: int) -> int:
+    """Accept how many calls may be under way at once."""
+    return inputs.whole(concurrency, "concurrency", 1, 1000)
+
+
+def settled(done: dict[K, T], failed: dict[K, KronmemError]) -> dict[K, T]:
+    """Everything that was asked for, or the error that carries what arrived."""
+    if failed:
+        first = next(iter(failed.values()))
+        message = f"{len(failed)} of {len(done) + len(failed)} calls failed; the first: {first}"
+        raise FanOutError(
+            message, partial=cast("Mapping[str, object]", done), causes=cast("Mapping[str, KronmemError]", failed)
+        ) from first
+    return done

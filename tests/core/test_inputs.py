@@ -1,0 +1,140 @@
+"""What is refused before anything is sent: every bad id on every method, and everything that makes a service fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kronmem import InvalidInputError, KronmemError
+from tests.services import RawServer
+from tests.services.raw import respond
+from tests.shells import shell
+
+BAD_IDS = [
+    "..",
+    ".",
+    "../../x",
+    "a/b",
+    "a\\b",
+    "a?x",
+    "a#f",
+    "",
+    " ",
+    " a",
+    "%2e%2e",
+    "a\x00b",
+    "a\nb",
+    "a\u2028b",
+    "\ud800",
+    "x" * 10_240,
+    5,
+    None,
+    b"bytes",
+]
+
+BY_AGENT = {
+    "remember": lambda c, bad: c.remember(bad, "text"),
+    "remember_many": lambda c, bad: c.remember_many(bad, ["text"]),
+    "recall": lambda c, bad: c.recall(bad, "question"),
+    "recall_many": lambda c, bad: c.recall_many(bad, ["question"]),
+    "recall_across": lambda c, bad: c.recall_across(["good", bad], "question"),
+    "inject_context": lambda c, bad: c.inject_context(bad),
+    "memories": lambda c, bad: c.memories(bad),
+    "forget": lambda c, bad: c.forget(bad, "id"),
+    "forget by id": lambda c, bad: c.forget("good", bad),
+    "clear": lambda c, bad: c.clear(bad),
+    "sessions": lambda c, bad: c.sessions(bad),
+    "agent": lambda c, bad: c.agent(bad),
+}
+BY_SESSION = {
+    "remember": lambda c, bad: c.remember("a", "text", session_id=bad),
+    "recall": lambda c, bad: c.recall("a", "question", session_id=bad),
+    "inject_context": lambda c, bad: c.inject_context("a", session_id=bad),
+    "memories": lambda c, bad: c.memories("a", session_id=bad),
+    "clear": lambda c, bad: c.clear("a", session_id=bad),
+    "agent": lambda c, bad: c.agent("a", session_id=bad),
+}
+BAD_ARGUMENTS = {
+    "empty text": lambda c: c.remember("a", ""),
+    "blank text": lambda c: c.remember("a", " \n "),
+    "NUL": lambda c: c.remember("a", "a\x00b"),
+    "lone surrogate": lambda c: c.remember("a", "bad \ud800"),
+    "huge text": lambda c: c.remember("a", "x" * 1_000_000),
+    "no text": lambda c: c.remember("a", None),
+    "one bad of many": lambda c: c.remember_many("a", ["good", "\x00"]),
+    "a string for a list": lambda c: c.remember_many("a", "good"),
+    "a string for queries": lambda c: c.recall_many("a", "good"),
+    "a string for agents": lambda c: c.recall_across("good", "question"),
+    "empty type": lambda c: c.remember("a", "text", ""),
+    "long type": lambda c: c.remember("a", "text", "t" * 51),
+    "ttl 0": lambda c: c.remember("a", "text", ttl_days=0),
+    "ttl below": lambda c: c.remember("a", "text", ttl_days=-1),
+    "ttl beyond": lambda c: c.remember("a", "text", ttl_days=3651),
+    "ttl half": lambda c: c.remember("a", "text", ttl_days=1.5),
+    "ttl true": lambda c: c.remember("a", "text", ttl_days=True),
+    "ttl text": lambda c: c.remember("a", "text", ttl_days="7"),
+    "seconds below": lambda c: c.remember("a", "text", ttl_seconds=59),
+    "seconds absurd": lambda c: c.remember("a", "text", ttl_seconds=10**16),
+    "tags as text": lambda c: c.remember("a", "text", tags="red"),
+    "tag not text": lambda c: c.remember("a", "text", tags=[1]),
+    "tags not a list": lambda c: c.remember("a", "text", tags=5),
+    "metadata list": lambda c: c.remember("a", "text", metadata=[1]),
+    "metadata NaN": lambda c: c.remember("a", "text", metadata={"x": float("nan")}),
+    "metadata object": lambda c: c.remember("a", "text", metadata={"x": object()}),
+    "metadata key": lambda c: c.remember("a", "text", metadata={1: "x"}),
+    "metadata NUL": lambda c: c.remember("a", "text", metadata={"x": ["\x00"]}),
+    "metadata reserved": lambda c: c.remember("a", "text", metadata={"kronmem": {}}),
+    "metadata huge": lambda c: c.remember("a", "text", metadata={"x": "y" * 100_000}),
+    "metadata deep": lambda c: c.remember("a", "text", metadata={"x": deep(200)}),
+    "empty question": lambda c: c.recall("a", ""),
+    "blank question": lambda c: c.recall("a", "  "),
+    "limit 0": lambda c: c.recall("a", "question", 0),
+    "limit 21": lambda c: c.recall("a", "question", 21),
+    "limit text": lambda c: c.recall("a", "question", "5"),
+    "context limit 21": lambda c: c.inject_context("a", "question", 21),
+    "context chars 0": lambda c: c.inject_context("a", "question", max_chars=0),
+    "threshold above": lambda c: c.recall("a", "question", threshold=1.5),
+    "threshold below": lambda c: c.recall("a", "question", threshold=-0.1),
+    "threshold NaN": lambda c: c.recall("a", "question", threshold=float("nan")),
+    "concurrency 0": lambda c: c.recall_many("a", ["question"], concurrency=0),
+}
+
+
+def deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.fixture
+def untouched() -> Any:
+    """A service that must not hear anything."""
+    with RawServer([respond(200, body={})]) as server:
+        yield server
+        assert server.requests == []
+
+
+@pytest.mark.parametrize("bad", BAD_IDS, ids=lambda bad: ascii(bad)[:12])
+def test_a_bad_id_is_refused_on_every_method_before_any_request(untouched: RawServer, kind: str, bad: Any) -> None:
+    with shell(kind, untouched.url) as client:
+        for name, ask in BY_AGENT.items():
+            with pytest.raises(InvalidInputError):
+                ask(client, bad)
+                pytest.fail(f"{name} took {bad!r}")
+        for name, ask in BY_SESSION.items():
+            if bad is not None:
+                with pytest.raises(InvalidInputError):
+                    ask(client, bad)
+                    pytest.fail(f"{name} took the session {bad!r}")
+
+
+def test_a_bad_argument_is_refused_before_any_request(untouched: RawServer, kind: str) -> None:
+    with shell(kind, untouched.url) as client:
+        for name, ask in BAD_ARGUMENTS.items():
+            with pytest.raises(InvalidInputError) as caught:
+                ask(client)
+                pytest.fail(f"{name} was taken")
+            assert isinstance(caught.value, KronmemError)
+            assert len(str(caught.value)) < 200

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from kronmem.engine import terms
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Caroline's dog doesn't bark", ["carolin", "dog", "bark"]),
+        ("The user is running", ["user", "run"]),
+        ("C++ and C# and x+y", ["c++", "c#", "x", "y"]),
+        ("snake_case", ["snake", "case"]),
+        ("Crème brûlée à Zürich", ["creme", "brule", "a", "zurich"]),
+        ("ＦＵＬＬ width", ["full", "width"]),
+        ("猫", ["猫"]),
+        ("東京都", ["東", "京", "都", "東京", "京都"]),
+        ("고양이", ["고양", "양이"]),
+        ("عَرَبِيّ", ["عربي"]),
+        ("🎉 party", ["🎉", "parti"]),
+        ("", []),
+        ("  ?!  ", []),
+    ],
+)
+def test_text_becomes_terms(said: str, expected: list[str]) -> None:
+    assert [t for t in terms.terms(said) if t != "a"] == [t for t in expected if t != "a"]
+
+
+def test_a_text_of_stopwords_alone_keeps_them() -> None:
+    assert terms.terms("To be or not to be") == ["to", "be", "or", "not", "to", "be"]
+
+
+def test_a_very_long_word_is_cut() -> None:
+    assert terms.terms("x" * 10_000) == ["x" * terms.MAX_TERM]
+
+
+def test_a_decomposed_accent_is_the_same_as_a_composed_one() -> None:
+    assert terms.terms("cafe\u0301") == terms.terms("caf\u00e9") == terms.terms("cafe")
+
+
+def test_related_terms_come_with_their_similarity() -> None:
+    assert ("difficulti", 0.71) in terms.related("troubl")
+    assert terms.related("xyzzy") == []
+
+
+def test_names_are_capitals_within_the_text() -> None:
+    assert terms.names("Where does Anna-Lena's friend Bob live?") == {"anna", "lena", "bob"}
+    assert terms.names("WHERE IS BOB") == frozenset()
+    assert terms.names("Am I right?") == frozenset()

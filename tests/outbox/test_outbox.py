@@ -1,0 +1,546 @@
+"""remember_later: on disk when it returns, delivered once, in order, under its own key; and an agent that goes on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kronmem import (
+    Client,
+    ConfigError,
+    NotFoundError,
+    OutboxFullError,
+    Retry,
+    ServerError,
+    StoreError,
+    TransportError,
+)
+from kronmem.core.calls import Draft
+from kronmem.outbox import delivery
+from kronmem.outbox.lease import is_gone, me
+from kronmem.outbox.queue import KEPT, LEASE, OutboxFile
+from tests.services import KronvexServer, RawServer
+from tests.services.kronmem import free_port
+from tests.services.raw import close, hang, reset_after, respond
+from tests.shells import shell
+
+FAST = Retry(attempts=1)
+NOBODY = f"http://127.0.0.1:{free_port()}"
+
+
+def stored(request: Any) -> dict[str, Any]:
+    return {"id": f"service-{request.body['metadata']['kronmem']['id']}", "content": request.body["content"]}
+
+
+def keeping(server: RawServer, connection: Any, request: Any) -> None:
+    """Take everything, under ids of the service's own."""
+    respond(
+        *((204,) if request.method == "DELETE" else (201,)), body=b"" if request.method == "DELETE" else stored(request)
+    )(server, connection, request)
+
+
+def texts(server: RawServer) -> list[str]:
+    return [request.body["content"] for request in server.requests if request.method == "POST"]
+
+
+# ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Clock:
+    time = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def file(tmp_path: Path, clock: Clock) -> Any:
+    file = OutboxFile(str(tmp_path / "private" / "outbox.db"), now=clock, most_rows=20, most_bytes=5000)
+    yield file
+    file.close()
+
+
+def draft(number: int, agent: str = "alice", **more: Any) -> Draft:
+    return Draft(agent, f"id-{agent}-{number}", f"text {number}", **more)
+
+
+def test_rows_of_one_agent_leave_in_order_and_a_lease_holds_the_others_back(file: OutboxFile) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1), draft(2)])
+    file.put(lane, [draft(3, "bob")])
+    assert [row.draft.content for row in file.claim(lane)] == ["text 1", "text 2"]
+    assert [row.draft.agent_id for row in file.claim(lane)] == ["bob"]
+    assert file.claim(lane) == []
+
+
+def test_a_row_of_a_process_that_ended_is_free_at_once(file: OutboxFile) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1)])
+    child = os.fork()
+    if child == 0:
+        os._exit(len(file.claim(lane)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert len(file.claim(lane)) == 1
+
+
+def test_who_holds_a_lease_is_known() -> None:
+    assert not is_gone(me())
+    node, pid, started = me().rsplit("|", 2)
+    assert is_gone(f"{node}|{pid}|{started}0")  # the number is ours, the process was another
+    assert not is_gone(f"elsewhere|{pid}|1")
+    assert not is_gone("")
+
+
+def test_a_row_of_a_silent_process_elsewhere_is_free_after_its_lease(file: OutboxFile, clock: Clock) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1)])
+    assert len(file.claim(lane)) == 1
+    clock.time += LEASE - 1
+    assert file.claim(lane) == []
+    assert file.next_due(lane) == 1.0
+    clock.time += 1
+    assert len(file.claim(lane)) == 1
+
+
+@pytest.mark.parametrize("jump", [-10_000_000.0, 10_000_000.0])
+def test_a_clock_that_jumps_leaves_nothing_stuck(file: OutboxFile, clock: Clock, jump: float) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1), draft(2, "bob")])
+    (row,) = file.claim(lane)
+    file.later(row, "down", 60.0, 0.0, refused=False)
+    file.claim(lane)
+    clock.time += jump
+    assert {row.draft.agent_id for _ in range(2) for row in file.claim(lane)} == {"alice", "bob"}
+
+
+def test_a_backoff_is_skipped_in_a_hurry_but_what_the_service_asked_for_never(file: OutboxFile, clock: Clock) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1)])
+    (row,) = file.claim(lane)
+    file.later(row, "down", 60.0, 0.0, refused=False)
+    assert file.claim(lane) == []
+    (row,) = file.claim(lane, hurry=True)
+    file.later(row, "slow down", 1.0, 3600.0, refused=False)
+    clock.time += 3599
+    assert file.claim(lane, hurry=True) == []
+    clock.time += 1
+    assert len(file.claim(lane)) == 1
+
+
+def test_a_lane_belongs_to_one_service_and_one_key(file: OutboxFile) -> None:
+    mine, other, elsewhere = file.lane("http://s", "k1"), file.lane("http://s", "k2"), file.lane("http://t", "k1")
+    file.put(mine, [draft(1)])
+    assert len({mine, other, elsewhere}) == 3
+    assert (file.claim(other), file.claim(elsewhere)) == ([], [])
+    assert (file.pending(mine), file.pending(other)) == (1, 0)
+    assert not file.cancel(other, "alice", "id-alice-1")
+    assert file.lane("http://s", "k1") == mine
+
+
+def test_a_full_outbox_says_so_and_drops_nothing(file: OutboxFile) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(n) for n in range(20)])
+    with pytest.raises(OutboxFullError, match="20 memories"):
+        file.put(lane, [draft(21)])
+    (row, *_) = file.claim(lane)
+    file.done(lane, row, "m")
+    file.put(lane, [draft(21)])
+    with pytest.raises(OutboxFullError):
+        file.put(lane, [draft(1, "bob", metadata={"x": "y" * 6000})])
+    assert file.pending(lane) == 20
+
+
+def test_where_a_delivered_memory_is_kept_is_known_for_thirty_days(file: OutboxFile, clock: Clock) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1), draft(2)])
+    for number, row in enumerate(file.claim(lane)):
+        file.done(lane, row, f"m{number}")
+    assert file.delivered(lane, "alice", "id-alice-1") == "m0"
+    assert file.delivered(lane, "bob", "id-alice-1") is None
+    clock.time += KEPT + 1
+    file.put(lane, [draft(3)])
+    file.done(lane, file.claim(lane)[0], "m3")
+    assert file.delivered(lane, "alice", "id-alice-1") is None
+
+
+def test_the_file_is_private_and_holds_no_key(file: OutboxFile) -> None:
+    lane = file.lane("http://s", "kv-top-secret")
+    file.put(lane, [draft(1)])
+    place = Path(file.path)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+    assert all(b"kv-top-secret" not in part.read_bytes() for part in place.parent.iterdir())
+
+
+def test_a_symlink_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.db").touch()
+    (tmp_path / "outbox.db").symlink_to(tmp_path / "other.db")
+    with (
+        Client(NOBODY, outbox=tmp_path / "outbox.db", retry=FAST) as client,
+        pytest.raises(StoreError, match="symbolic link"),
+    ):
+        client.remember_later("alice", "text")
+
+
+# ── the clients ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_queued_is_delivered_behind_the_callers_back(kind: str, tmp_path: Path) -> None:
+    with RawServer([keeping]) as server, shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+        ids = [client.remember_later("alice", f"text {n}", "decision", tags=["t"], metadata={"n": n}) for n in range(5)]
+        assert client.inner.outbox is not None
+        assert flushed(client) == 0
+        assert texts(server) == [f"text {n}" for n in range(5)]
+        assert [request.headers["idempotency-key"] for request in server.requests] == ids
+        assert server.requests[0].body["metadata"] == {
+            "n": 0,
+            "kronmem": {"id": ids[0], "type": "decision", "tags": ["t"]},
+        }
+        client.forget("alice", ids[2])
+        assert server.requests[-1].path == f"/api/v1/agents/alice/memories/service-{ids[2]}"
+
+
+def flushed(client: Any, timeout: float = 20.0) -> int:
+    outbox = client.inner.outbox
+    if hasattr(client, "portal"):
+        return int(client.portal.call(outbox.flush, timeout))
+    return int(outbox.flush(timeout))
+
+
+def asked(client: Any, name: str) -> Any:
+    method = getattr(client.inner.outbox, name)
+    return client.portal.call(method) if hasattr(client, "portal") else method()
+
+
+def test_an_unreachable_service_queues_and_the_result_says_so(kind: str, tmp_path: Path) -> None:
+    with shell(kind, NOBODY, outbox=tmp_path / "o.db", retry=FAST) as client:
+        memory = client.remember(
+            "alice", "text", "decision", session_id="s", tags=["t"], metadata={"a": 1}, pinned=True
+        )
+        assert memory.queued
+        assert (memory.content, memory.memory_type, memory.session_id, memory.tags) == ("text", "decision", "s", ("t",))
+        assert [one.queued for one in client.remember_many("alice", ["one", "two"])] == [True, True]
+        assert asked(client, "pending") == 3
+        assert client.health().pending == 3
+        with pytest.raises(TransportError):
+            client.recall("alice", "text")
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_a_failing_service_queues_too(kind: str, tmp_path: Path, status: int) -> None:
+    with (
+        RawServer([respond(status)]) as server,
+        shell(kind, server.url, outbox=tmp_path / "o.db", retry=FAST) as client,
+    ):
+        assert client.remember("alice", "text").queued
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 404, 409, 422])
+def test_a_refusal_is_the_callers_to_hear(kind: str, tmp_path: Path, status: int) -> None:
+    with RawServer([respond(status)]) as server, shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+        with pytest.raises(Exception, match=str(status)):
+            client.remember("alice", "text")
+        assert not (tmp_path / "o.db").exists()
+
+
+def test_a_memory_does_not_overtake_those_that_wait(tmp_path: Path) -> None:
+    with Client(NOBODY, outbox=tmp_path / "o.db", retry=FAST) as client:
+        client.remember_later("alice", "the old fact")
+    down = threading.Event()
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        (respond(503) if not down.is_set() and b"old" in request.content else keeping)(server, connection, request)
+
+    with RawServer([answer]) as server:
+        relocate(tmp_path / "o.db", server.url)
+        with Client(server.url, outbox=tmp_path / "o.db", retry=FAST) as client:
+            assert client.remember("alice", "the new fact").queued
+            assert not client.remember("bob", "something else").queued
+            down.set()
+            assert client.outbox.flush(20.0) == 0
+            assert not client.remember("alice", "the newest fact").queued
+        taken = [r.body["content"] for r in server.requests if r.body["content"] != "the old fact"]
+        assert taken.index("the new fact") < taken.index("the newest fact")
+        assert texts(server).index("the old fact") < texts(server).index("the new fact")
+
+
+def relocate(path: Path, url: str) -> None:
+    """Let rows that waited for one address wait for another: a service that moved."""
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE waiting SET service = ?, backoff = 0, asked = 0, lease = 0", (url,))
+    db.close()
+
+
+def test_what_one_process_left_the_next_delivers_by_itself(kind: str, tmp_path: Path) -> None:
+    with Client(NOBODY, outbox=tmp_path / "o.db", retry=FAST) as client:
+        client.remember_later("alice", "left behind")
+    delivered = threading.Event()
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        keeping(server, connection, request) if request.path.endswith("remember") else respond(
+            200, body={"results": []}
+        )(server, connection, request)
+        if request.path.endswith("remember"):
+            delivered.set()
+
+    with RawServer([answer]) as server:
+        relocate(tmp_path / "o.db", server.url)
+        with shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+            client.recall("alice", "anything")
+            assert delivered.wait(20)
+
+
+def test_forgetting_while_queued_means_never_delivered(kind: str, tmp_path: Path) -> None:
+    with shell(kind, NOBODY, outbox=tmp_path / "o.db", retry=FAST) as client:
+        keep = client.remember_later("alice", "keep this")
+        drop = client.remember_later("alice", "drop this")
+        client.remember_later("alice", "drop that", session_id="s")
+        client.forget("alice", drop)
+        with pytest.raises(TransportError):
+            client.clear("alice", session_id="s")
+        with pytest.raises(TransportError):
+            client.forget("bob", keep)
+    with RawServer([keeping]) as server:
+        relocate(tmp_path / "o.db", server.url)
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            client.outbox.flush(20.0)
+            assert client.outbox.pending() == 0
+        kept = {r.body["content"] for r in server.requests if r.method == "POST"}
+        forgotten = {r.path.rsplit("/", 1)[1] for r in server.requests if r.method == "DELETE"}
+        # The row that was being tried when it was taken back may have arrived unheard: it is forgotten there.
+        assert "keep this" in kept
+        assert {f"service-{r.headers['idempotency-key']}" for r in server.requests if b"drop" in r.content} <= forgotten
+
+
+def test_a_memory_taken_back_while_on_its_way_is_forgotten_on_arrival(tmp_path: Path) -> None:
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        if request.method == "POST":
+            arrived.set()
+            go_on.wait(20)
+        keeping(server, connection, request)
+
+    with RawServer([answer]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
+        queued = client.remember_later("alice", "second thoughts")
+        assert arrived.wait(20)
+        client.forget("alice", queued)
+        go_on.set()
+        assert client.outbox.flush(20.0) == 0
+        assert [(r.method, r.path.rsplit("/", 1)[1]) for r in server.requests] == [
+            ("POST", "remember"),
+            ("DELETE", f"service-{queued}"),
+        ]
+
+
+def test_a_refused_memory_is_kept_listed_and_can_be_retried(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = threading.Event()
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        refuse = b"bad" in request.content and not good.is_set()
+        (respond(422, body={"detail": "no such type"}) if refuse else keeping)(server, connection, request)
+
+    with RawServer([answer]) as server, shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+        bad = client.remember_later("alice", "bad memory")
+        client.remember_later("alice", "good memory")
+        assert flushed(client) == 0
+        (letter,) = asked(client, "dead")
+        assert (letter.id, letter.agent_id, letter.content) == (bad, "alice", "bad memory")
+        assert letter.error == "422: no such type"
+        assert "good memory" in texts(server)
+        good.set()
+        assert asked(client, "retry_dead") == 1
+        assert flushed(client) == 0
+        assert asked(client, "dead") == []
+    assert sum("dead letter" in record.message for record in caplog.records) == 1
+
+
+def test_a_refused_key_pauses_the_queue_and_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with RawServer([respond(401), respond(403), respond(401), keeping]) as server:
+        with Client(server.url, api_key="kv-x", outbox=tmp_path / "o.db") as client:
+            client.remember_later("alice", "text")
+            assert client.outbox.flush(20.0) == 0
+            assert client.outbox.dead() == []
+    assert sum("refuses the key" in record.message for record in caplog.records) == 1
+
+
+def test_retry_after_is_obeyed_by_the_queue_even_in_a_hurry(tmp_path: Path) -> None:
+    with (
+        RawServer([respond(429, {"retry-after": "3600"})]) as server,
+        Client(server.url, outbox=tmp_path / "o.db") as client,
+    ):
+        client.remember_later("alice", "text")
+        assert client.outbox.flush(0.3) == 1
+        assert len(server.requests) == 1
+
+
+def test_a_row_that_always_fails_does_not_block_its_agent_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "REFUSALS", 3)  # twenty in production, over an hour and more
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        (respond(500) if b"poison" in request.content else keeping)(server, connection, request)
+
+    with RawServer([answer]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
+        client.remember_later("alice", "poison")
+        client.remember_later("alice", "wholesome")
+        assert client.outbox.flush(60.0) == 0
+        assert [letter.content for letter in client.outbox.dead()] == ["poison"]
+        assert "wholesome" in texts(server)
+
+
+def test_a_reply_lost_after_the_commit_is_one_memory_at_kronvex(tmp_path: Path) -> None:
+    with KronvexServer() as server, Client(server.url, api_key=server.key, outbox=tmp_path / "o.db") as client:
+        client.remember("alice", "first words")
+        server.lose_next(2)
+        queued = client.remember_later("alice", "alpha bravo charlie")
+        assert client.outbox.flush(20.0) == 0
+        assert sorted(memory.content for memory in client.memories("alice")) == ["alpha bravo charlie", "first words"]
+        client.forget("alice", queued)
+        assert [memory.content for memory in client.memories("alice")] == ["first words"]
+        with pytest.raises(NotFoundError):
+            client.forget("alice", queued)
+
+
+def test_closing_delivers_what_can_be_delivered_and_a_dead_service_holds_nobody(kind: str, tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    with RawServer([keeping]) as server:
+        with shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+            client.remember_later("alice", "text")
+        assert texts(server) == ["text"]
+    with shell(kind, NOBODY, outbox=tmp_path / "p.db") as client:
+        client.remember_later("alice", "text")
+    assert not any(thread.name == "kronmem-outbox" for thread in set(threading.enumerate()) - before)
+
+
+def test_two_keys_share_a_file_and_nothing_crosses(tmp_path: Path) -> None:
+    with RawServer([keeping]) as server:
+        clients = [Client(server.url, api_key=f"kv-{n}", outbox=tmp_path / "o.db") for n in range(2)]
+        for number, client in enumerate(clients):
+            for turn in range(10):
+                client.remember_later("shared", f"key {number} turn {turn}")
+        assert [client.outbox.flush(20.0) for client in clients] == [0, 0]
+        for client in clients:
+            client.close()
+        assert all(r.body["content"].startswith(f"key {r.headers['x-api-key'][-1]}") for r in server.requests)
+        assert len(server.requests) == 20
+
+
+def test_the_delivery_starts_again_after_a_fork(tmp_path: Path) -> None:
+    with RawServer([keeping]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
+        client.remember_later("alice", "from the parent")
+        assert client.outbox.flush(20.0) == 0
+        child = os.fork()
+        if child == 0:
+            client.remember_later("alice", "from the child")
+            os._exit(client.outbox.flush(20.0))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        client.remember_later("alice", "from the parent again")
+        assert client.outbox.flush(20.0) == 0
+        assert sorted(texts(server)) == ["from the child", "from the parent", "from the parent again"]
+
+
+def test_a_damaged_outbox_is_set_aside_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "o.db").write_bytes(b"this is no database at all" * 100)
+    with RawServer([keeping]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
+        client.remember_later("alice", "text")
+        assert client.outbox.flush(20.0) == 0
+    assert len(list(tmp_path.glob("o.db.damaged-*"))) == 1
+    assert any(record.levelno == logging.ERROR and "set aside" in record.message for record in caplog.records)
+
+
+def test_an_outbox_that_cannot_be_written_is_an_explicit_error_and_the_agent_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with RawServer([keeping]) as server, Client(server.url, outbox=tmp_path / "file" / "o.db", retry=FAST) as client:
+        with pytest.raises(StoreError):
+            client.remember_later("alice", "text")
+        assert not client.remember("alice", "text").queued
+    with Client(NOBODY, outbox=tmp_path / "file" / "o.db", retry=FAST) as client, pytest.raises(TransportError):
+        client.remember("alice", "text")
+
+
+def test_a_full_disk_is_an_explicit_error_and_what_was_queued_stays(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        with Client(NOBODY, outbox=small / "o.db", retry=FAST) as client:
+            accepted = [client.remember_later("alice", "first")]
+            with pytest.raises(StoreError, match="full"):
+                for number in range(2000):
+                    accepted.append(client.remember_later("alice", f"{number} " + "words " * 200))
+            assert client.outbox.pending() == len(accepted)
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+def test_without_an_outbox_an_outage_is_an_error(kind: str) -> None:
+    with shell(kind, NOBODY, outbox=False, retry=FAST) as client:
+        with pytest.raises(ConfigError, match="outbox"):
+            client.remember_later("alice", "text")
+        with pytest.raises(TransportError):
+            client.remember("alice", "text")
+    with RawServer([respond(500)]) as server, shell(kind, server.url, outbox=False, retry=FAST) as client:
+        with pytest.raises(ServerError):
+            client.remember("alice", "text")
+
+
+def test_an_embedded_client_writes_directly(kind: str) -> None:
+    with shell(kind, "sqlite://") as client:
+        queued = client.remember_later("alice", "alpha bravo charlie")
+        assert [hit.memory.id for hit in client.recall("alice", "alpha bravo")] == [queued]
+        assert (asked(client, "pending"), flushed(client), asked(client, "dead"), asked(client, "retry_dead")) == (
+            0,
+            0,
+            [],
+            0,
+        )
+
+
+def test_the_lifetime_of_a_queued_memory_counts_from_when_it_was_said(tmp_path: Path) -> None:
+    with Client(NOBODY, outbox=tmp_path / "o.db", retry=FAST) as client:
+        client.remember_later("alice", "lives long", ttl_days=1)
+        client.remember_later("alice", "is over", ttl_seconds=60)
+    with sqlite3.connect(tmp_path / "o.db") as db:
+        db.execute("UPDATE waiting SET created = created - 3600")
+    db.close()
+    with RawServer([keeping]) as server:
+        relocate(tmp_path / "o.db", server.url)
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            assert client.outbox.flush(20.0) == 0
+        (request,) = server.requests
+        assert 82_000 < request.body["ttl_seconds"] < 82_900
+
+
+@pytest.mark.parametrize("action", [hang(), close(), reset_after(lambda request: None)])
+def test_a_service_that_hangs_or_breaks_costs_the_caller_nothing(kind: str, tmp_path: Path, action: Any) -> None:
+    with RawServer([action]) as server, shell(kind, server.url, outbox=tmp_path / "o.db", timeout=0.3) as client:
+        for number in range(20):
+            client.remember_later("alice", f"text {number}")
+        assert asked(client, "pending") == 20
+
+
+def test_redaction_reaches_the_outbox(tmp_path: Path) -> None:
+    hide = lambda text: text.replace("4111", "[card]")  # noqa: E731 -- as a user would write it
+    with Client(NOBODY, outbox=tmp_path / "o.db", retry=FAST, redact=hide) as client:
+        client.remember_later("alice", "card 4111", metadata={"m": "4111"}, tags=["4111"])
+    assert all(b"4111" not in part.read_bytes() for part in tmp_path.glob("o.db*"))
