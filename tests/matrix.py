@@ -30,7 +30,7 @@ LOWEST = [
     "httpx==0.27.0",
     "pydantic==2.8.0",
     "snowballstemmer==2.2.0",
-    "starlette==0.40.0",
+    "starlette==1.0.1",
     "uvicorn==0.30.0",
     "anyio==4.5.0",
 ]

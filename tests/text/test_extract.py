@@ -1,4 +1,4 @@
-"""What extract_facts keeps and leaves, and how often it is right: `python -m tests.test_extract` prints the figures."""
+"""What extract_facts keeps and leaves, and how often it is right: `python -m tests.text.test_extract` prints the figures."""
 
 from __future__ import annotations
 
