@@ -9,14 +9,12 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kronmem.engine.index import SEEK, labels_of
 from kronmem.engine.postgres.pool import Session, Value
-from kronmem.engine.sqlite.reading import labels_of
 from kronmem.engine.store import Filter, Found, Page, Posting, Receipt, Row, Space, StateValue
 
 BITS = 32
 """A memory's key is `space << BITS | number`."""
-_SEEK = 8
-"""Looking one number up costs as much as reading so many in a row. The same as SQLite's: it decides what is cut."""
 
 _SPACE = "SELECT id, name, description, metadata, created, count, words, last FROM kronmem.space WHERE owner = %s"
 COLUMNS = "number, id::text, content, type, session, tags, metadata, created, expires, pinned, accessed"
@@ -128,7 +126,7 @@ class Reading:
     def _postings_within(self, space: Space, bounds: Mapping[str, int], within: frozenset[int]) -> dict[str, Found]:
         seen = self._ask(_SEEN, (list(bounds), list(bounds.values()), space.id))
         spread = {term: _spread(space, bounds[term], count, oldest) for term, count, oldest in seen}
-        few = [term for term in bounds if _SEEK * len(within) <= spread[term]]
+        few = [term for term in bounds if SEEK * len(within) <= spread[term]]
         many = [term for term in bounds if term not in few]
         numbers = list(within)
         rows = self._ask(_AT, (space.id, few, numbers)) if few and numbers else []

@@ -16,14 +16,12 @@ from typing import Any
 from pydantic import JsonValue
 
 from kronmem.engine import terms
+from kronmem.engine.index import MAX_LENGTH, labels_of
 from kronmem.engine.postgres.batch import Batch
 from kronmem.engine.postgres.pool import Session, Value, lock_key
 from kronmem.engine.postgres.reading import BITS, COLUMNS, Reading, key, read_row
-from kronmem.engine.sqlite.reading import labels_of
 from kronmem.engine.store import Filter, Receipt, Row, Space
 
-_MAX_LENGTH = (1 << 20) - 1
-"""Longer texts count as this long, as in SQLite."""
 _SWEEP = lock_key("sweep")
 
 
@@ -133,7 +131,7 @@ class Writing(Reading):
 
     def _index(self, space: Space, row: Row) -> int:
         counted = terms.count_terms(row.content)
-        words = min(sum(counted.values()), _MAX_LENGTH)
+        words = min(sum(counted.values()), MAX_LENGTH)
         self._new.postings += [(term, (space.id, row.number, times, words)) for term, times in counted.items()]
         self._new.postings += [(label, (space.id, row.number, 0, 0)) for label in _labels(row)]
         return words
@@ -157,7 +155,7 @@ class Writing(Reading):
         counted = terms.count_terms(row.content)
         self._run(_UNPOST, (space_id, row.number, [*counted, *_labels(row)]))
         self._run("DELETE FROM kronmem.memory WHERE space = %s AND number = %s", (space_id, row.number))
-        return min(sum(counted.values()), _MAX_LENGTH)
+        return min(sum(counted.values()), MAX_LENGTH)
 
     def clear(self, space: Space, session_id: str | None) -> None:
         if session_id is None:

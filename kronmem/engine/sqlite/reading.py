@@ -8,16 +8,13 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Protocol
 
+from kronmem.engine.index import LENGTH_BITS, SEEK, labels_of
 from kronmem.engine.store import Filter, Found, Page, Posting, Receipt, Row, Space, StateValue
 
 Value = str | bytes | int | float | None
 
 BITS = 32
 """A memory's key is `space << BITS | number`."""
-LENGTH_BITS = 20
-"""A posting's worth is `times << LENGTH_BITS | length`."""
-_SEEK = 8
-"""Looking one number up costs as much as reading so many in a row."""
 
 _SPACE = "SELECT id, name, description, metadata, created, count, words, last FROM space WHERE owner = ?"
 _ROW = "SELECT key, id, content, type, session, tags, metadata, created, expires, pinned, accessed FROM memory WHERE "
@@ -128,7 +125,7 @@ class Reading:
         sql = f"SELECT count(*), min(number) FROM ({_POSTINGS} LIMIT ?)"
         seen, oldest = self._db.execute(sql, (space.id, term, bound)).fetchone()
         spread = _spread(space, bound, oldest) if seen == bound else seen
-        if _SEEK * len(within) <= spread:
+        if SEEK * len(within) <= spread:
             sql = f"{_POSTINGS_AT} AND number IN (SELECT value FROM json_each(?))"
             found = self._db.execute(sql, (space.id, term, json.dumps(list(within))))
             return Found(found.fetchall(), spread, cut=False)
@@ -163,6 +160,7 @@ class Reading:
         return [(key, content) for key, content in self._db.execute(sql, (after, limit))]
 
 
+# A posting's worth is `times << LENGTH_BITS | length`.
 _NUMBERS = "SELECT number FROM posting WHERE space = ? AND term = ?"
 _POSTINGS_AT = (
     f"SELECT number, worth >> {LENGTH_BITS}, worth & {(1 << LENGTH_BITS) - 1} FROM posting WHERE space = ? AND term = ?"
@@ -178,13 +176,6 @@ _term = itemgetter(0)
 def key(space_id: int, number: int) -> int:
     """Where the memory `number` of a space lies."""
     return space_id << BITS | number
-
-
-def labels_of(only: Filter) -> list[str]:
-    """The postings that stand for session, type and tags. Their first character occurs in no term."""
-    session = [f"\x1ds{only.session_id}"] if only.session_id is not None else []
-    memory_type = [f"\x1dt{only.memory_type}"] if only.memory_type is not None else []
-    return session + memory_type + [f"\x1dg{tag}" for tag in only.tags]
 
 
 def read_row(row: Any) -> Row:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import JsonValue
 
 from kronmem.engine import terms
-from kronmem.engine.sqlite.reading import LENGTH_BITS, Reading, Value, key, labels_of, read_row
+from kronmem.engine.index import LENGTH_BITS, MAX_LENGTH, labels_of
+from kronmem.engine.sqlite.reading import Reading, Value, key, read_row
 from kronmem.engine.store import Filter, Receipt, Row, Space
 
-_MAX_LENGTH = (1 << LENGTH_BITS) - 1
 _COLUMNS = "key, id, content, type, session, tags, metadata, created, expires, pinned, accessed"
 
 
@@ -66,7 +66,7 @@ class Writing(Reading):
 
     def _index(self, space: Space, row: Row) -> int:
         counted = terms.count_terms(row.content)
-        words = min(sum(counted.values()), _MAX_LENGTH)
+        words = min(sum(counted.values()), MAX_LENGTH)
         said = [(space.id, term, row.number, times << LENGTH_BITS | words) for term, times in counted.items()]
         self._db.executemany(_POST, said + [(space.id, label, row.number, 0) for label in _labels(row)])
         return words
@@ -87,7 +87,7 @@ class Writing(Reading):
         counted = terms.count_terms(row.content)
         self._db.executemany(_UNPOST, [(space_id, term, row.number) for term in (*counted, *_labels(row))])
         self._db.execute("DELETE FROM memory WHERE key = ?", (key(space_id, row.number),))
-        words = min(sum(counted.values()), _MAX_LENGTH)
+        words = min(sum(counted.values()), MAX_LENGTH)
         self._db.execute("UPDATE space SET count = count - 1, words = words - ? WHERE id = ?", (words, space_id))
 
     def clear(self, space: Space, session_id: str | None) -> None:
