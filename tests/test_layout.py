@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"errors", "models", "settings", "text", "semantic", "sqlite_file"},
     {"core"},
-    {"transport", "engine"},
+    {"transport", "engine", "api"},
     {"outbox"},
     {"wiring", "client", "async_client", "agent_memory", "state"},
     {"tools", "packs"},  # tools are bounded by the same call and log by the same guard as the packs

@@ -12,11 +12,12 @@ from typing import Generic, TypeVar, cast
 
 from pydantic import BaseModel, JsonValue
 
-from kronmem.engine import answers, bodies
-from kronmem.engine.answers import Json
+from kronmem.api import requests as bodies
+from kronmem.engine import serialize as answers
 from kronmem.engine.engine import Engine
 from kronmem.engine.recall import Hit
 from kronmem.engine.remembering import Place
+from kronmem.engine.serialize import Json
 from kronmem.engine.store import Draft, Row
 from kronmem.errors import InvalidRequestError
 

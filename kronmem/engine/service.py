@@ -12,8 +12,8 @@ from urllib.parse import unquote
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
+from kronmem.api.requests import valid_id
 from kronmem.core.wire import Reply, Request
-from kronmem.engine.bodies import valid_id
 from kronmem.engine.engine import Engine
 from kronmem.engine.handlers import ROUTES, Asked, Route
 from kronmem.engine.remembering import Place
