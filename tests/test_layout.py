@@ -16,8 +16,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
     {"errors", "models", "settings", "text", "semantic", "sqlite_file"},
+    {"api"},
     {"core"},
-    {"transport", "engine", "api"},
+    {"transport", "engine"},
     {"outbox"},
     {"wiring", "client", "async_client", "agent_memory", "state"},
     {"tools", "packs"},  # tools are bounded by the same call and log by the same guard as the packs
@@ -96,8 +97,26 @@ def test_imports_go_one_way(path: Path) -> None:
     for library, places in ONLY_IN.items():
         if any(one.split(".")[0] == library for one in used):
             assert any(name == place or name.startswith(f"{place}/") for place in places), f"{name} imports {library}"
-    if part == "core":
+    if part in ("api", "core"):
         assert not {one.split(".")[0] for one in used} & IMPURE, f"{name} is not pure"
+
+
+def test_the_stores_share_the_index_and_never_import_each_other() -> None:
+    for store, other in (("sqlite", "postgres"), ("postgres", "sqlite")):
+        for path in (PACKAGE / "engine" / store).glob("*.py"):
+            found = {one for one in imports(path, typing_too=True) if one.startswith(f"kronmem.engine.{other}")}
+            assert not found, f"{path.name} of {store} imports {found}"
+
+
+def test_the_outbox_does_not_import_the_engine() -> None:
+    for path in (PACKAGE / "outbox").glob("*.py"):
+        found = {one for one in imports(path, typing_too=True) if one.startswith("kronmem.engine")}
+        assert not found, f"{path.name} imports {found}"
+
+
+def test_the_path_of_the_api_is_spelt_in_one_module() -> None:
+    found = [str(path.relative_to(PACKAGE)) for path in MODULES if "/api/v1" in path.read_text("utf-8")]
+    assert found == ["api/paths.py"]
 
 
 def test_no_file_is_a_drawer_for_everything() -> None:

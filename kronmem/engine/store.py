@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import JsonValue
 
-Sort = Literal["recent", "oldest", "access_count"]
+from kronmem.api.requests import Sort
 
 
 @dataclass(frozen=True)
