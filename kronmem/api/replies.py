@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue, WithJsonSchema
 from typing_extensions import NotRequired, TypedDict  # pydantic reads those of `typing` from Python 3.12 on
 
-Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Timestamp = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 """ISO 8601 in UTC with microseconds."""
 
 

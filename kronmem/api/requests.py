@@ -70,7 +70,7 @@ class RequestModel(BaseModel):
 
 
 class EmptyRequest(RequestModel):
-    """A request whose path says it all."""
+    """No parameters beyond those of the path."""
 
 
 class ReservedMetadata(RequestModel):

@@ -1,4 +1,4 @@
-"""Key–value state at a BotWire service, whose values are strings and whose names have few letters. Pure.
+"""Key–value state at a BotWire service, where values are strings and names have few letters. Pure.
 
 A long value is stored in parts, and names that BotWire would refuse are stored encoded.
 """

@@ -115,7 +115,7 @@ def remember_batch(agent_id: str, drafts: Sequence[Draft]) -> Call[list[Memory]]
 
 @dataclass(frozen=True)
 class Scope:
-    """What a read is limited to."""
+    """The bounds of a read: type, session and tags."""
 
     memory_type: str | None = None
     session_id: str | None = None
@@ -132,7 +132,7 @@ class Scope:
 
 
 def scope(memory_type: str | None, session_id: str | None, tags: Iterable[str]) -> Scope:
-    """Check what a read is limited to."""
+    """Check the bounds of a read."""
     return Scope(inputs.optional_type(memory_type), inputs.session(session_id), inputs.tags(tags))
 
 

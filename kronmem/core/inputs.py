@@ -135,7 +135,7 @@ def metadata(value: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
 
 
 def json_value(value: JsonValue, what: str, budget: list[int], depth: int = 0) -> JsonValue:
-    """Copy a JSON value, refusing what JSON cannot carry exactly. `budget` counts characters down."""
+    """Copy a JSON value, refusing values that JSON cannot carry exactly. `budget` counts characters down."""
     if depth > 64:
         raise InvalidInputError(f"{what} is nested too deeply")
     budget[0] -= len(value) if isinstance(value, str) else 1

@@ -1,7 +1,7 @@
-"""The vendor's dialects, both at once: what its tutorials document and what its server really does.
+"""The vendor's two dialects at once: that of its tutorials and that of its server.
 
-Bodies carry both sets of field names; replies are read from either. What the server has no field for (our types,
-tags, the client id) travels under one reserved metadata key and comes back under its own name. Pure.
+Bodies carry both sets of field names; replies are read from either. Data without a field there (our types, tags,
+the client id) travels under one reserved metadata key and comes back under its own name. Pure.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def batch(reply: Reply, agent_id: str) -> list[Memory]:
 
 
 def hits(reply: Reply, agent_id: str) -> list[Hit]:
-    """Read what was recalled, best first, superseded memories left out."""
+    """Read the hits of a recall, best first, superseded memories left out."""
     return _hits(parse_json(_FOUND, reply), agent_id)
 
 
@@ -286,7 +286,7 @@ def matches(one: Memory, *, memory_type: str | None, session_id: str | None, tag
 
 
 def to_memory(wire: WireMemory, agent_id: str) -> Memory:
-    """Give the user back what the user said: own agent id, own type, own tags, own metadata."""
+    """Make the user's memory of a service's: own agent id, own type, own tags, own metadata."""
     metadata = wire.metadata or {}
     carried = metadata.get(RESERVED)
     if RESERVED in metadata:
@@ -340,7 +340,7 @@ _MEMORY_FIELDS, _HIT_FIELDS, _UNSCORED = set(Memory.model_fields), set(Hit.model
 
 
 def _made(kind: type[M], fields: dict[str, Any], given: set[str], extra: dict[str, Any] | None) -> M:
-    """A model from values that were checked already: what `model_construct` does, at a tenth of its cost."""
+    """A model from values that were checked already: `model_construct` at a tenth of its cost."""
     made = kind.__new__(kind)
     _set(made, "__dict__", fields)
     _set(made, "__pydantic_fields_set__", given)

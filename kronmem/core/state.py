@@ -23,13 +23,13 @@ class Missing(Exception):
     """There is nothing under this key."""
 
 
-class _StateValue(BaseModel):
+class _WireState(BaseModel):
     """The part of a `StateReply` that is read; a service may leave the times out."""
 
     value: JsonValue
 
 
-_VALUE, _KEYS = TypeAdapter(_StateValue), TypeAdapter(StateKeysReply)
+_VALUE, _KEYS = TypeAdapter(_WireState), TypeAdapter(StateKeysReply)
 
 
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:

@@ -1,4 +1,4 @@
-"""A `Request` comes in, the engine does what the table says, a `Reply` goes out.
+"""A `Request` comes in, the handler of its route asks the engine, a `Reply` goes out.
 
 Errors have FastAPI's shape: `{"detail": "..."}` or `{"detail": [{"type", "loc", "msg"}]}`; inputs are not echoed.
 """
@@ -39,7 +39,7 @@ class Service:
         return _reply(404, {"detail": "Not Found"})
 
     def answer(self, match: Match, request: Request, owner: str) -> Reply:
-        """Answer a request whose route was found; its method and path are not looked at again."""
+        """Answer a request of a known route; its method and path are not looked at again."""
         try:
             return self._answer(match, request, owner)
         except ValidationError as error:
@@ -49,7 +49,7 @@ class Service:
             return _reply(error.status, {"detail": error.message})
         except KronmemError:
             raise
-        except Exception:  # noqa: BLE001 - a service answers whatever happens inside; the log has the rest
+        except Exception:  # noqa: BLE001 - a service answers every request; the log has the traceback
             _log.exception("%s request failed", match.route.method)
             return _reply(500, {"detail": "Internal error; its traceback is in the log of kronmem.engine"})
 
