@@ -109,7 +109,8 @@ class Router:
             return []
         segments = _segments(path)
         rows = self._rows.get(len(segments), ())
-        return [route.method for route, fixed, _ in rows if all(segments[at] == part for at, part in fixed)]
+        here = [route for route, fixed, _ in rows if all(segments[at] == part for at, part in fixed)]
+        return [route.method for route in here if route.path == here[0].path]
 
 
 def _segments(path: str) -> list[str]:

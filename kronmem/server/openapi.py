@@ -64,18 +64,21 @@ class _Schemas:
         self._refs, found = TypeAdapter.json_schemas(inputs, ref_template=_REF)
         self.all = cast("Json", found.get("$defs", {}))
         for model in requests:
-            self._tighten(model)
+            self._tighten(self._schema(model))
             if {"query", "message"} <= model.model_fields.keys():
                 self._schema(model)["anyOf"] = [_given("query"), _given("message")]
         for route in routes:
             if route.method == "PATCH":  # an agent's name is its id: it may be repeated, but not changed
                 self.fields(route.request)[0].pop("name", None)
 
-    def _tighten(self, model: type[BaseModel]) -> None:
+    def _tighten(self, schema: Json) -> None:
         """Add the rules that the models check in Python: which texts are ids, and that none is blank or holds a NUL."""
-        for name, schema in self.fields(model)[0].items():
-            for one in _strings(cast("Json", schema)):
-                one.update(_ID if name in _IDS else {"pattern": ids.TEXT_PATTERN})
+        for name, field in cast("dict[str, Json]", schema.get("properties", {})).items():
+            for part in _parts(field):
+                if "$ref" in part:
+                    self._tighten(cast("Json", self.all[_named(part)]))
+                elif part.get("type") == "string" and not {"enum", "pattern"} & part.keys():
+                    part.update(_ID if name in _IDS else {"pattern": ids.TEXT_PATTERN})
 
     def request(self, route: AnyRoute) -> Json:
         return cast("Json", self._refs[str(route.request), "validation"])
@@ -96,13 +99,16 @@ def _given(name: str) -> Json:
     return {"required": [name], "properties": {name: {"type": "string"}}}
 
 
-def _strings(schema: Json) -> Iterator[Json]:
-    """The schemas for text within a schema, as it is, as a choice or as an item."""
-    if schema.get("type") == "string" and "enum" not in schema and "pattern" not in schema:
-        yield schema
+def _parts(schema: Json) -> Iterator[Json]:
+    """The schema itself, its choices and its items."""
+    yield schema
     for inner in [*cast("list[Json]", schema.get("anyOf", [])), schema.get("items")]:
         if isinstance(inner, dict):
-            yield from _strings(inner)
+            yield from _parts(inner)
+
+
+def _named(reference: Json) -> str:
+    return cast("str", reference["$ref"]).rsplit("/", 1)[1]
 
 
 def _operation(contract: Contract, route: AnyRoute, schemas: _Schemas) -> Json:
