@@ -94,6 +94,18 @@ class SqliteFile:
                 if connection.in_transaction:  # not after an error upon which SQLite has rolled back by itself
                     connection.execute("ROLLBACK")
 
+    def scrub(self, timeout: float, *, rewrite: bool = False) -> bool:
+        """Move everything from the write-ahead log into the file and empty the log; False while a reader holds it.
+
+        `rewrite` also gets rid of what was deleted before deleted bytes were overwritten.
+        """
+        with self._borrowed(timeout) as connection, self._translated():
+            connection.wait_at_most(timeout)
+            if rewrite:
+                connection.execute("VACUUM")
+            busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            return not busy
+
     @contextmanager
     def _borrowed(self, timeout: float) -> Generator[_Connection]:
         self._after_fork()
@@ -138,6 +150,7 @@ class SqliteFile:
         )
         try:
             self._on_connect(connection)
+            connection.execute("PRAGMA secure_delete = ON")  # forgotten means overwritten, on every build of SQLite
             connection.execute("PRAGMA cache_size = -8000")  # kB; the default of 2000 is small beside an index
             if not self._ready:
                 _prepare(connection, self._path, self._schema, timeout)

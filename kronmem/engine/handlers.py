@@ -21,7 +21,7 @@ from kronmem.api.routes import AnyRoute, Route
 from kronmem.engine import serialize
 from kronmem.engine.engine import Engine
 from kronmem.engine.recall import Hit, Search
-from kronmem.engine.remembering import Place
+from kronmem.engine.remembering import Change, Place
 from kronmem.engine.store import Draft, Filter, Page, Row
 from kronmem.errors import InvalidRequestError
 
@@ -190,7 +190,8 @@ def _get_memory(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.Memo
 
 @_handles(routes.UPDATE_MEMORY)
 def _update_memory(engine: Engine, asked: Invocation[requests.UpdateRequest]) -> replies.MemoryReply:
-    row = engine.update(asked.place, asked.ids["memory"], asked.body.pinned, asked.body.memory_type)
+    change = Change(pinned=asked.body.pinned, memory_type=asked.body.memory_type)
+    row = engine.update(asked.place, asked.ids["memory"], change)
     return serialize.memory(asked.place.agent, row)
 
 
