@@ -9,9 +9,9 @@ import copy
 import inspect
 from collections.abc import Callable, Coroutine
 from functools import update_wrapper
-from typing import Concatenate, Generic, TypeAlias, TypeVar
+from typing import Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
-from typing_extensions import ParamSpec, Self
+from typing_extensions import Self
 
 from kronmem.async_client import AsyncClient
 from kronmem.client import Client

@@ -1,6 +1,6 @@
 """remember, recall and forget as plain annotated functions that any framework can hand to a model.
 
-They never raise, coerce what models send, and answer in words a model can use. Annotations are real objects here,
+They never raise, coerce the arguments of a model, and answer in words it can use. Annotations are real objects here,
 not strings, and the functions are plain nested ones: AutoGen accepts nothing else in every version.
 """
 
@@ -160,7 +160,7 @@ def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> Memor
     return MemoryTools(*_named(prefix, remember, recall, forget))
 
 
-# ── what a model reads ───────────────────────────────────────────────────────────────────────────────────────────
+# ── answers to a model ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _stored(memory: Memory) -> str:
@@ -204,7 +204,7 @@ def _failure_message(error: Exception, log: LogOnce) -> str:
     return UNAVAILABLE
 
 
-# ── what a model sends ───────────────────────────────────────────────────────────────────────────────────────────
+# ── arguments of a model ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _text(value: object) -> str:

@@ -189,7 +189,7 @@ class Wiring:
             )
 
     def redacted(self, text: str) -> str:
-        """What may leave: the text after the user's own redaction."""
+        """The text after the user's own redaction."""
         if self._redact is None:
             return text
         clean = self._redact(inputs.text(text, "text"))
@@ -198,7 +198,7 @@ class Wiring:
         return clean
 
     def health(self, said: Health, pending: int) -> Health:
-        """Add what this client knows to what the service said, or to its silence."""
+        """Add the breaker and the pending rows of this client to the answer of the service, or to its absence."""
         return said.model_copy(update={"breaker": self.link.breaker.state, "pending": pending})
 
     def _changed(self, state: str) -> None:
@@ -221,7 +221,7 @@ def checked_concurrency(concurrency: int) -> int:
 
 
 def settled(done: dict[K, T], failed: dict[K, KronmemError]) -> dict[K, T]:
-    """Everything that was asked for, or the error that carries what arrived."""
+    """All results, or the error that carries the partial ones."""
     if failed:
         first = next(iter(failed.values()))
         message = f"{len(failed)} of {len(done) + len(failed)} calls failed; the first: {first}"

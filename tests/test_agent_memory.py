@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kronmem import AsyncClient, Client, InvalidInputError
+from kronmem.wiring import StoreIdentity
 from tests.services import KronvexServer
 from tests.shells import shell
 
@@ -172,4 +173,4 @@ def test_the_shells_are_not_equal_and_no_key_is_shown() -> None:
     assert blocking.agent("ada") != "ada"
     assert blocking.store == awaiting.store
     assert "secret" not in repr(blocking.store)
-    assert "secret" not in repr(Client("postgresql://ada:secret@127.0.0.1/db").store)
+    assert "secret" not in repr(StoreIdentity("postgresql://ada:secret@127.0.0.1/db", None, None))

@@ -34,7 +34,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its own reads,
     writes and `clear` are within that session. `timeout` is how many seconds a call may take. Nothing is opened
-    before the first call, and `close` releases only what was opened here: a `client` passed in stays open.
+    before the first call, and `close` releases only a client opened here: one passed in stays open.
     May be used from one event loop after another.
     """
 

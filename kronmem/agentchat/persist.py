@@ -95,7 +95,7 @@ async def _rescue(team: Stateful, state: AsyncState | State, key: str, timeout: 
 
 def _checked(saved: JsonValue, key: str) -> Mapping[str, JsonValue]:
     if not isinstance(saved, dict):
-        raise InvalidInputError(f"what is under {key!r} is not the state of a team")
+        raise InvalidInputError(f"the value under {key!r} is not the state of a team")
     return saved
 
 

@@ -34,7 +34,7 @@ class Attachment:
         self.detach()
 
     def hook(self, agent: ConversableAgent, name: str, hook: Callable[..., object]) -> None:
-        """Register a hook with an agent whose AutoGen knows that name."""
+        """Register a hook, if this version of AutoGen has one of that name."""
         if name in agent.hook_lists:
             agent.register_hook(name, hook)  # pyright: ignore[reportUnknownMemberType] -- AutoGen leaves it bare
             self._hooks.append((agent, name, hook))

@@ -87,7 +87,7 @@ def persisted_group_chat(state: State, key: str, manager: GroupChatManager) -> G
     try:
         yield read[0] if read else None
     finally:
-        # Until its last message is sent again, a resumed chat is one message short of what was saved.
+        # Until its last message is sent again, a resumed chat is one message short of the saved one.
         if read and (read[0] is None or manager.groupchat.messages != before):
             _attempted(key, lambda: save_group_chat(state, key, manager))
 
@@ -108,7 +108,7 @@ def _saved(state: State, key: str, kind: str, part: str) -> JsonValue:
     if saved is None:
         return None
     if not isinstance(saved, dict) or saved.get("kind") != kind:
-        raise ConfigError(f"what is saved under {key!r} is not a {kind}")
+        raise ConfigError(f"the value saved under {key!r} is not a {kind}")
     return saved[part]
 
 

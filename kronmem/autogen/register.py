@@ -49,10 +49,10 @@ def register_team_memory(
 def register_team_memory(
     memory: AnyMemory, team: Team, *, executor: ConversableAgent, prefix: str = "", add_transitions: bool = False
 ) -> Tools:
-    """Give every member with a model the same memory: what one was told, all know.
+    """Give every member with a model the same memory.
 
     In a group chat the executor has to be a member, and able to speak after each caller: some versions end the chat
-    without a word otherwise. `add_transitions` allows what is missing instead of refusing.
+    without a word otherwise. `add_transitions` allows the missing transitions instead of refusing.
     """
     callers = [agent for agent in members(team) if agent.llm_config]
     group = group_of(team)
@@ -74,7 +74,7 @@ def _register(memory: AnyMemory, callers: list[ConversableAgent], executor: Conv
 
 
 def _connect(memory: AnyMemory, tools: Tools, caller: ConversableAgent, executor: ConversableAgent) -> None:
-    """Register what is missing: AutoGen warns of everything that is registered a second time."""
+    """Register the missing tools only: AutoGen warns of each that is registered a second time."""
     executed, offered = _executed.setdefault(executor, {}), _offered.setdefault(caller, {})
     for name, function in tools.function_map().items():
         description = function.__doc__ or name

@@ -26,7 +26,7 @@ class Backlog:
         self._thread: threading.Thread | None = None
 
     def add(self, job: Callable[[], None]) -> bool:
-        """Do this after what was added before; False when too much waits already. The job must not raise."""
+        """Do this after the jobs added before; False when too many wait already. The job must not raise."""
         with self._changed:
             if len(self._jobs) >= self._max_jobs:
                 return False

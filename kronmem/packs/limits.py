@@ -35,7 +35,7 @@ def check_read_from(read_from: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_blocking(memory: AgentMemory) -> AgentMemory:
-    """Refuse the memory of an `AsyncClient`, whose answers a blocking hook cannot await."""
+    """Refuse the memory of an `AsyncClient`: a blocking hook cannot await its answers."""
     if not isinstance(memory, AgentMemory):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise ConfigError(f"this needs an AgentMemory, Client(…).agent(…), not {type(memory).__name__}")
     return memory
