@@ -119,6 +119,59 @@ def test_the_path_of_the_api_is_spelt_in_one_module() -> None:
     assert found == ["api/paths.py"]
 
 
+# One per framework; what each may import beside the standard library, itself, `kronmem` and `kronmem.packs`.
+PACKS = {
+    "autogen": {"autogen"},
+    "agentchat": {"autogen_core", "autogen_agentchat"},
+}
+SHARED_LIBRARIES = {"anyio", "pydantic", "pydantic_core", "typing_extensions"}
+# AutoGen has no public way to take a message out of a context.
+PRIVATE = {("agentchat/injection.py", "_messages")}
+PACK_MODULES = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in PACKS]
+
+
+@pytest.mark.parametrize("path", PACK_MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_pack_uses_public_names_and_the_shared_parts_only(path: Path) -> None:
+    pack = path.relative_to(PACKAGE).parts[0]
+    public = {"kronmem", *(f"kronmem.{name}" for name in kronmem.__all__)}
+    for one in imports(path, typing_too=True):
+        top = one.split(".")[0]
+        if top == "kronmem":
+            ours = one in public or one.startswith(("kronmem.packs", f"kronmem.{pack}"))
+            assert ours, f"{path.name} reaches past the public names for {one}"
+        else:
+            allowed = sys.stdlib_module_names | SHARED_LIBRARIES | PACKS[pack]
+            assert top in allowed, f"{path.name} imports {one}"
+
+
+@pytest.mark.parametrize("path", PACK_MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_pack_reads_no_private_attribute_of_anybody(path: Path) -> None:
+    name = str(path.relative_to(PACKAGE))
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        found = private_attribute(node)
+        assert not found or (name, found) in PRIVATE, f"{name} reads {found}"
+
+
+def private_attribute(node: ast.AST) -> str:
+    """The private attribute that is read from something other than oneself, if any."""
+    if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+        name = node.attr
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and isinstance(node.args[1], ast.Constant):
+        name = str(node.args[1].value)
+    else:
+        return ""
+    return name if name.startswith("_") and not name.endswith("__") else ""
+
+
+def test_the_layout_test_would_notice_a_private_attribute() -> None:
+    assert [private_attribute(ast.parse(code, mode="eval").body) for code in ("memory._client", "self._client")] == [
+        "_client",
+        "",
+    ]
+    assert private_attribute(ast.parse("getattr(memory, '_client', None)", mode="eval").body) == "_client"
+    assert private_attribute(ast.parse("type(memory).__name__", mode="eval").body) == ""
+
+
 def test_no_file_is_a_drawer_for_everything() -> None:
     assert not {path.stem for path in MODULES} & {"utils", "helpers", "manager", "base", "common", "misc"}
 
