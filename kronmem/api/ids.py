@@ -13,6 +13,10 @@ MAX_TTL_DAYS = 3650
 MIN_TTL_SECONDS = 60
 MAX_TTL_SECONDS = MAX_TTL_DAYS * 86_400
 """The bounds that Kronvex documents for ttl_days and ttl_seconds."""
+MAX_KEY = 255
+"""Of the key that a memory is about: as long as an id may be."""
+ROLES = ("user", "assistant", "tool")
+"""Who can have said a memory: the roles of the chat protocols whose words are remembered."""
 MAX_TAGS = 100
 """Our own bound: every tag of a memory is one row of the index."""
 

@@ -23,9 +23,12 @@ class MemoryReply(TypedDict):
     metadata: dict[str, JsonValue]
     tags: list[str]
     created_at: Timestamp
+    updated_at: Timestamp | None
     access_count: int
     expires_at: Timestamp | None
     pinned: bool
+    role: str | None
+    key: str | None
     agent_memory_count: int | None
     deduplicated: bool
     superseded: bool
@@ -106,6 +109,37 @@ class ClearReply(TypedDict):
     deleted: int
 
 
+class HistoryReply(BatchReply):
+    """The current memory and its former texts, newest first."""
+
+
+class RestoreReply(TypedDict):
+    """How many memories were restored, and how many were there already."""
+
+    restored: int
+    present: int
+
+
+class SummaryReply(TypedDict):
+    """Exact counts of an agent's current memories; days are those of `created_at` in UTC."""
+
+    count: int
+    types: dict[str, int]
+    tags: dict[str, int]
+    sessions: dict[str, int]
+    days: dict[str, int]
+
+
+class EraseReply(TypedDict):
+    """How many rows of each kind were erased; `complete` is false while a reader keeps old pages of the file."""
+
+    memories: int
+    history: int
+    state: int
+    receipts: int
+    complete: bool
+
+
 class SessionReply(TypedDict):
     """A session and how many memories it has."""
 
@@ -144,6 +178,7 @@ class StateStoredReply(TypedDict):
 
     key: str
     stored: bool
+    updated_at: Timestamp
 
 
 class StateDeletedReply(TypedDict):

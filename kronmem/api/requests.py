@@ -6,13 +6,23 @@ from __future__ import annotations
 import json
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    field_validator,
+    model_validator,
+)
 
 from kronmem.api import ids
 
 T = TypeVar("T")
 
 Sort = Literal["recent", "oldest", "access_count"]
+Role = Literal["user", "assistant", "tool"]
 
 
 def valid_id(value: str) -> str:
@@ -59,6 +69,7 @@ Type = Annotated[str, Field(min_length=1, max_length=ids.MAX_TYPE), AfterValidat
 Tag = Annotated[str, Field(min_length=1, max_length=ids.MAX_SERVED_TAG), AfterValidator(_storable)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=ids.MAX_TAGS)]
 Description = Annotated[str, Field(max_length=10_000), AfterValidator(_storable)]
+Key = Annotated[str, Field(min_length=1, max_length=ids.MAX_KEY), AfterValidator(_not_blank)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -79,6 +90,10 @@ class ReservedMetadata(RequestModel):
     id: Id | None = None
     type: Type | None = None
     tags: Tags | None = None
+    role: Role | None = None
+    key: Key | None = None
+    supersedes: Id | None = None
+    said_at: AwareDatetime | None = None
 
 
 class RememberRequest(RequestModel):
@@ -92,6 +107,9 @@ class RememberRequest(RequestModel):
     ttl_days: Annotated[int, Field(ge=1, le=ids.MAX_TTL_DAYS)] | None = None
     ttl_seconds: Annotated[int, Field(ge=ids.MIN_TTL_SECONDS, le=ids.MAX_TTL_SECONDS)] | None = None
     pinned: bool = False
+    role: Role | None = None
+    key: Key | None = None
+    supersedes: Id | None = None
 
     def reserved(self) -> tuple[ReservedMetadata, dict[str, JsonValue]]:
         """The reserved object, which wins over the fields around it, and the metadata without it."""
@@ -107,12 +125,48 @@ class BatchRequest(RequestModel):
     memories: Annotated[tuple[RememberRequest, ...], Field(min_length=1, max_length=1000)]
 
 
+class RestoredMemory(RequestModel):
+    """A memory as an export wrote it, kept with its id, times and history."""
+
+    id: Id
+    content: Content
+    memory_type: Type = "fact"
+    session_id: Id | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    tags: Tags = ()
+    created_at: AwareDatetime
+    updated_at: AwareDatetime | None = None
+    expires_at: AwareDatetime | None = None
+    pinned: bool = False
+    access_count: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
+    role: Role | None = None
+    key: Key | None = None
+    superseded_by: Id | None = None
+
+
+class RestoreRequest(RequestModel):
+    """Exported memories to keep as they were, the oldest first, all or none."""
+
+    memories: Annotated[tuple[RestoredMemory, ...], Field(min_length=1, max_length=1000)]
+
+
+class ClearRequest(RequestModel):
+    """Which memories to delete: those of a session, those created before a time, or both."""
+
+    session_id: Id | None = None
+    before: AwareDatetime | None = None
+
+
 class ReservedSearch(RequestModel):
     """The reserved object of a recall: the exact question of our client, beyond the fields that every service knows."""
 
     limit: Limit | None = None
     memory_type: Type | None = None
     tags: Tags | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    count_access: bool = True
+    fill: bool = False
 
 
 class RecallRequest(RequestModel):
@@ -148,6 +202,9 @@ class ListRequest(RequestModel):
     session_id: Id | None = None
     tag: Tags = ()
     after: Id | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    history: bool = False
 
     @field_validator("tag", mode="before")
     @classmethod
@@ -156,10 +213,14 @@ class ListRequest(RequestModel):
 
 
 class UpdateRequest(RequestModel):
-    """Changes to a memory; absent fields stay."""
+    """Changes to a memory; absent fields stay. A `ttl_days` of 0 removes the lifetime."""
 
-    pinned: bool | None = None
+    content: Content | None = None
     memory_type: Type | None = None
+    tags: Tags | None = None
+    metadata: Metadata | None = None
+    pinned: bool | None = None
+    ttl_days: Annotated[int, Field(ge=0, le=ids.MAX_TTL_DAYS)] | None = None
 
 
 class AgentRequest(RequestModel):
@@ -179,6 +240,7 @@ class AgentUpdateRequest(RequestModel):
 
 
 class StateRequest(RequestModel):
-    """A value to keep."""
+    """A value to keep; with `if_updated_at` only in place of the value of that time, null meaning no value."""
 
     value: Annotated[JsonValue, AfterValidator(_state)]
+    if_updated_at: AwareDatetime | None = None

@@ -53,6 +53,12 @@ BULK_IMPORT = Route("POST", paths.BULK_IMPORT, requests.BatchRequest, replies.Im
 EXPORT = Route("GET", paths.EXPORT, requests.EmptyRequest, replies.ExportReply)
 LIST_MEMORIES = Route("GET", paths.MEMORIES, requests.ListRequest, replies.PageReply)
 CLEAR = Route("DELETE", paths.MEMORIES, requests.EmptyRequest, replies.ClearReply)
+RESTORE = Route("POST", paths.RESTORE, requests.RestoreRequest, replies.RestoreReply)
+# A path of its own, not a filter on the other clear: a service that does not know filters would delete everything.
+CLEAR_SOME = Route("POST", paths.CLEAR_SOME, requests.ClearRequest, replies.ClearReply)
+HISTORY = Route("GET", paths.HISTORY, requests.EmptyRequest, replies.HistoryReply)
+SUMMARY = Route("GET", paths.SUMMARY, requests.EmptyRequest, replies.SummaryReply)
+ERASE = Route("POST", paths.ERASE, requests.EmptyRequest, replies.EraseReply)
 GET_MEMORY = Route("GET", paths.MEMORY, requests.EmptyRequest, replies.MemoryReply)
 UPDATE_MEMORY = Route("PATCH", paths.MEMORY, requests.UpdateRequest, replies.MemoryReply)
 FORGET = Route("DELETE", paths.MEMORY, requests.EmptyRequest, NoneType, 204)
@@ -67,8 +73,9 @@ DELETE_STATE = Route("DELETE", paths.STATE_KEY, requests.EmptyRequest, replies.S
 ROUTES: tuple[AnyRoute, ...] = (
     HEALTH,
     *(LIST_AGENTS, CREATE_AGENT, GET_AGENT, UPDATE_AGENT, DELETE_AGENT),
-    *(REMEMBER, RECALL, INJECT_CONTEXT, BATCH, BULK_IMPORT, EXPORT),
-    *(LIST_MEMORIES, CLEAR, GET_MEMORY, UPDATE_MEMORY, FORGET),
+    *(REMEMBER, RECALL, INJECT_CONTEXT, BATCH, BULK_IMPORT, EXPORT, RESTORE),
+    *(LIST_MEMORIES, CLEAR, CLEAR_SOME, GET_MEMORY, UPDATE_MEMORY, FORGET, HISTORY),
+    *(SUMMARY, ERASE),
     *(LIST_SESSIONS, CLEAR_SESSION),
     *(LIST_STATE_KEYS, GET_STATE, SET_STATE, DELETE_STATE),
 )

@@ -16,11 +16,22 @@ from pydantic import JsonValue
 from kronmem.engine.embedding import Embed, Embedder
 from kronmem.engine.filling import Filler
 from kronmem.engine.recall import Hit, Search, latest, search
-from kronmem.engine.remembering import RECEIPTS_KEPT, SWEPT, Change, Kept, Place, history, remember, resolve, update
+from kronmem.engine.remembering import (
+    RECEIPTS_KEPT,
+    SWEPT,
+    Change,
+    Kept,
+    Place,
+    history,
+    remember,
+    resolve,
+    restore,
+    update,
+)
 from kronmem.engine.store import Draft, Erased, Filter, Page, Row, Space, StateValue, Store, Totals
 from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
 
-_ANY = -1.0
+ANY_TIME = -1.0
 """Whatever was there before."""
 _TICK = 1e-6
 """What a timestamp of the API can tell apart."""
@@ -69,7 +80,7 @@ class Engine:
             self._filler.look(rows)
             space = rows.find_space(place.owner, place.agent)
             hits = search(rows, space, asked, now, vector) if space else []
-        return self._counted(space, hits)
+        return self._counted(space, hits) if asked.count_access else hits
 
     def latest(self, place: Place, only: Filter, limit: int) -> list[Hit]:
         """What to know when nothing was asked: pinned memories, then the newest."""
@@ -126,6 +137,12 @@ class Engine:
         with self._store.write(place.timeout) as rows:
             gone = rows.erase(place.owner, place.agent, self._now())
         return gone, self._store.scrub(place.timeout)
+
+    def restore(self, place: Place, exported: Sequence[Row]) -> int:
+        """Keep exported memories as they were; the answer is how many were not there already."""
+        now = self._now()
+        with self._store.write(place.timeout) as rows:
+            return sum(restore(rows, rows.open_space(place.owner, place.agent, now), one, now) for one in exported)
 
     def totals(self, place: Place) -> Totals:
         """Exact counts of the agent's current memories."""
@@ -187,7 +204,7 @@ class Engine:
 
     # State
 
-    def set_state(self, place: Place, key: str, value: str, expected: float | None = _ANY) -> float:
+    def set_state(self, place: Place, key: str, value: str, expected: float | None = ANY_TIME) -> float:
         """Keep a JSON text under `key`; with `expected` only if the value there is of that time, None meaning no value.
 
         The answer is the time to expect next. `ConflictError` when somebody else was faster.
@@ -195,10 +212,10 @@ class Engine:
         with self._store.write(place.timeout) as rows:
             space = rows.open_space(place.owner, place.agent, self._now())
             old = rows.state(space, key)
-            if expected != _ANY and expected != (old and old.updated_at):
+            if expected != ANY_TIME and not _same_time(expected, old):
                 raise ConflictError("The value has changed since it was read", status=409)
             # Strictly later than the value before, whatever the clock says: the time is what a writer compares.
-            now = max(self._now(), old.updated_at + _TICK if old else 0.0)
+            now = max(self._now(), old.updated_at + 2 * _TICK if old else 0.0)
             rows.set_state(space, key, value, now)
             return now
 
@@ -223,6 +240,13 @@ class Engine:
         with self._store.read(place.timeout) as rows:
             space = rows.find_space(place.owner, place.agent)
             return rows.state_keys(space) if space else []
+
+
+def _same_time(expected: float | None, old: StateValue | None) -> bool:
+    """Whether the value there is the one that was read: a time of the API has microseconds, a float has more."""
+    if expected is None or old is None:
+        return expected is None and old is None
+    return abs(expected - old.updated_at) < _TICK
 
 
 def _known(space: Space | None) -> Space:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Generic, TypeVar
@@ -19,7 +20,7 @@ from kronmem.api import ids, replies, requests, routes
 from kronmem.api.requests import EmptyRequest
 from kronmem.api.routes import AnyRoute, Route
 from kronmem.engine import serialize
-from kronmem.engine.engine import Engine
+from kronmem.engine.engine import ANY_TIME, Engine
 from kronmem.engine.recall import Hit, Search
 from kronmem.engine.remembering import Change, Place
 from kronmem.engine.store import Draft, Filter, Page, Row
@@ -87,7 +88,15 @@ def _draft(body: requests.RememberRequest, key: str | None = None) -> Draft:
         ttl=days if body.ttl_seconds is None else body.ttl_seconds,
         pinned=body.pinned,
         client_id=reserved.id or key,
+        role=reserved.role or body.role,
+        key=reserved.key or body.key,
+        supersedes=reserved.supersedes or body.supersedes,
+        said_at=_seconds(reserved.said_at),
     )
+
+
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
 
 
 @_handles(routes.BULK_IMPORT)
@@ -119,7 +128,14 @@ def _search(body: requests.RecallRequest) -> Search:
         query=query or "",
         limit=reserved.limit or body.limit or body.top_k or 5,
         threshold=body.threshold,
-        only=Filter(body.session_id, reserved.memory_type or body.memory_type, reserved.tags or body.tags or ()),
+        only=Filter(
+            body.session_id,
+            reserved.memory_type or body.memory_type,
+            reserved.tags or body.tags or (),
+            since=_seconds(reserved.since),
+            until=_seconds(reserved.until),
+        ),
+        count_access=reserved.count_access,
     )
 
 
@@ -141,7 +157,15 @@ def _context_hits(engine: Engine, asked: Invocation[requests.RecallRequest]) -> 
 @_handles(routes.LIST_MEMORIES)
 def _list_memories(engine: Engine, asked: Invocation[requests.ListRequest]) -> replies.PageReply:
     body, place = asked.body, asked.place
-    only = Filter(body.session_id, body.memory_type, body.tag, body.search)
+    only = Filter(
+        body.session_id,
+        body.memory_type,
+        body.tag,
+        body.search,
+        since=_seconds(body.since),
+        until=_seconds(body.until),
+        history=body.history,
+    )
     page = _page(body, _position(engine, place, body.after))
     rows, total = engine.memories(place, only, replace(page, limit=page.limit + 1))
     rows, more = rows[: page.limit], rows[page.limit :]
@@ -190,9 +214,63 @@ def _get_memory(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.Memo
 
 @_handles(routes.UPDATE_MEMORY)
 def _update_memory(engine: Engine, asked: Invocation[requests.UpdateRequest]) -> replies.MemoryReply:
-    change = Change(pinned=asked.body.pinned, memory_type=asked.body.memory_type)
-    row = engine.update(asked.place, asked.ids["memory"], change)
-    return serialize.memory(asked.place.agent, row)
+    body = asked.body
+    ttl = None if body.ttl_days is None else body.ttl_days * 86400
+    change = Change(body.content, body.memory_type, body.tags, body.metadata, body.pinned, ttl)
+    return serialize.memory(asked.place.agent, engine.update(asked.place, asked.ids["memory"], change))
+
+
+@_handles(routes.HISTORY)
+def _history(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.HistoryReply:
+    rows = engine.history(asked.place, asked.ids["memory"])
+    return {"memories": [serialize.memory(asked.place.agent, row) for row in rows]}
+
+
+@_handles(routes.SUMMARY)
+def _summary(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.SummaryReply:
+    found = engine.totals(asked.place)
+    by = (dict(found.types), dict(found.tags), dict(found.sessions), dict(found.days))
+    return {"count": found.count, "types": by[0], "tags": by[1], "sessions": by[2], "days": by[3]}
+
+
+@_handles(routes.ERASE)
+def _erase(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.EraseReply:
+    gone, complete = engine.erase(asked.place)
+    return {
+        "memories": gone.memories,
+        "history": gone.history,
+        "state": gone.state,
+        "receipts": gone.receipts,
+        "complete": complete,
+    }
+
+
+@_handles(routes.RESTORE)
+def _restore(engine: Engine, asked: Invocation[requests.RestoreRequest]) -> replies.RestoreReply:
+    restored = engine.restore(asked.place, [_row(memory) for memory in asked.body.memories])
+    return {"restored": restored, "present": len(asked.body.memories) - restored}
+
+
+def _row(body: requests.RestoredMemory) -> Row:
+    created_at, updated_at = body.created_at.timestamp(), _seconds(body.updated_at)
+    return Row(
+        number=0,
+        id=body.id,
+        content=body.content,
+        memory_type=body.memory_type,
+        session_id=body.session_id,
+        tags=tuple(dict.fromkeys(body.tags)),
+        metadata=body.metadata,
+        created_at=created_at,
+        expires_at=_seconds(body.expires_at),
+        pinned=body.pinned,
+        access_count=body.access_count,
+        said_at=max(created_at, updated_at or created_at),
+        updated_at=updated_at,
+        role=body.role,
+        key=body.key,
+        superseded_by=body.superseded_by,
+    )
 
 
 @_handles(routes.FORGET)
@@ -203,6 +281,11 @@ def _forget(engine: Engine, asked: Invocation[EmptyRequest]) -> None:
 @_handles(routes.CLEAR)
 def _clear(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.ClearReply:
     return {"deleted": engine.clear(asked.place)}
+
+
+@_handles(routes.CLEAR_SOME)
+def _clear_some(engine: Engine, asked: Invocation[requests.ClearRequest]) -> replies.ClearReply:
+    return {"deleted": engine.clear(asked.place, asked.body.session_id, _seconds(asked.body.before))}
 
 
 @_handles(routes.CLEAR_SESSION)
@@ -254,8 +337,10 @@ def _delete_agent(engine: Engine, asked: Invocation[EmptyRequest]) -> None:
 
 @_handles(routes.SET_STATE)
 def _set_state(engine: Engine, asked: Invocation[requests.StateRequest]) -> replies.StateStoredReply:
-    engine.set_state(asked.place, asked.ids["key"], json.dumps(asked.body.value))
-    return {"key": asked.ids["key"], "stored": True}
+    body, key = asked.body, asked.ids["key"]
+    expected = _seconds(body.if_updated_at) if "if_updated_at" in body.model_fields_set else ANY_TIME
+    updated_at = engine.set_state(asked.place, key, json.dumps(body.value), expected)
+    return {"key": key, "stored": True, "updated_at": serialize.timestamp(updated_at)}
 
 
 @_handles(routes.GET_STATE)

@@ -33,6 +33,7 @@ class Search:
     limit: int = 5
     threshold: float | None = None
     only: Filter = EVERYTHING
+    count_access: bool = True
 
 
 @dataclass(frozen=True)

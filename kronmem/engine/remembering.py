@@ -210,6 +210,23 @@ def _taken(rows: Writer, space: Space, new: Row, now: float) -> bool:
     return other is not None and other.id != new.id
 
 
+def restore(rows: Writer, space: Space, exported: Row, now: float) -> bool:
+    """Keep an exported memory as it was, under the next number; False when its id or its text is there already."""
+    if rows.find(space, exported.id, _EVER) is not None or _expired(exported, now):
+        return False
+    row = replace(exported, number=space.last + 1)
+    if row.superseded_by is not None:
+        rows.insert(space, row, None)
+        return True
+    if row.key is not None and rows.keyed(space, row.session_id, row.key) is not None:
+        return False
+    if rows.same_text(space, row.session_id, row.key, row.content) is not None:
+        return False
+    entries = indexed(row)
+    rows.insert(space, replace(row, passages=len(entries.lengths)), entries)
+    return True
+
+
 def _fresh(draft: Draft, client_id: str | None, number: int, now: float, after: float = _EVER) -> Row:
     said_at = max(now, after + _TICK) if draft.said_at is None else min(draft.said_at, now)
     return Row(

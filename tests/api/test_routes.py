@@ -29,16 +29,20 @@ BODIES: dict[AnyRoute, Any] = {
     routes.BULK_IMPORT: {"memories": [{"content": "three"}]},
     routes.UPDATE_MEMORY: {"pinned": True},
     routes.SET_STATE: {"value": {"any": ["json"]}},
+    routes.RESTORE: {"memories": [{"id": "x", "content": "four", "created_at": "2026-11-16T12:00:00Z"}]},
+    routes.CLEAR_SOME: {"before": "2001-01-01T00:00:00Z"},
 }
 IDS = {"agent": "bot", "memory": MEMORY, "session": "nobody", "key": "k"}
-# Whatever a later request reads is written first, and the agent goes last.
+# Whatever a later request reads is written first, and the agent goes last; what is left of it is erased then.
 ORDER = ["POST", "PUT", "PATCH", "GET", "DELETE"]
 
 
 def in_order() -> list[AnyRoute]:
-    return sorted(
-        ROUTES, key=lambda route: (ORDER.index(route.method), route is not routes.REMEMBER, -ROUTES.index(route))
-    )
+    def key(route: AnyRoute) -> tuple[bool, int, bool, int]:
+        last = route is routes.ERASE
+        return last, ORDER.index(route.method), route is not routes.REMEMBER, -ROUTES.index(route)
+
+    return sorted(ROUTES, key=key)
 
 
 def test_every_route_has_one_handler() -> None:
