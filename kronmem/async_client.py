@@ -24,7 +24,7 @@ from kronmem.transport.drive import AsyncTransport, adrive, afan_out
 from kronmem.wiring import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
 
 if TYPE_CHECKING:
-    from kronmem.transport.target import HttpxTransport
+    from kronmem.transport.httpx import HttpxTransport
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)

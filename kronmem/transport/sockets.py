@@ -1,217 +1,124 @@
-"""Sockets that know the call's deadline.
+"""TCP sockets that know a call's deadline: blocking, on asyncio, on trio. Bytes only; TLS and HTTP lie above.
 
-httpx's timeout is per read: a reply dripped a byte a second outlives it for ever. Here each read gets what is left.
+All have the same face: `swap` writes, and returns the next bytes that were read, even before all is written (a service
+may refuse a request before it has read its body); `silent` tells whether nothing has arrived unasked. Each wait gets
+the rest of the deadline, not a fresh timeout: a peer that sends or takes a byte a second would outlive it for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
+import math
+import os
 import select
 import socket
-import ssl
-import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-import httpcore
 
+if TYPE_CHECKING:
+    import trio
+
+AT_ONCE = 64 * 1024
 SHARE = 0.1
 """Of the time that is left, an address with others after it gets so much: one may swallow every packet."""
+_MOST_UNREAD = 256 * 1024
+"""Bytes that asyncio may have read ahead of us: as much as it reads at once."""
 
 
-class Clock:
-    """The deadline of the request that a slot is busy with."""
-
-    at = 0.0
-
-    def left(self) -> float:
-        left = self.at - time.monotonic()
-        if left <= 0:
-            raise httpcore.ReadTimeout
-        return left
+def left(deadline: float) -> float:
+    """Seconds until the deadline, which has not passed."""
+    rest = deadline - time.monotonic()
+    if rest <= 0:
+        raise TimeoutError
+    return rest
 
 
-class _Stream(httpcore.NetworkStream):
-    """A socket whose every read and write gets what is left of the deadline, not a fresh timeout.
+# ── blocking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    What is written is held until something is read: head and body leave in one packet instead of two.
-    """
 
-    def __init__(self, inner: httpcore.NetworkStream, clock: Clock) -> None:
-        self._inner, self._clock, self._held = inner, clock, b""
+class BlockingSocket:
+    """A non-blocking socket that is waited for: a socket with a timeout costs two more system calls each time."""
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._held:
-            held, self._held = self._held, b""
-            self._inner.write(held, self._clock.left())
-        return self._inner.read(max_bytes, self._clock.left())
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sock = sock
+        self._readable, self._either = _waiter(sock, write=False), _waiter(sock, write=True)
+        self.unsent = memoryview(b"")
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._held += buffer
+    def swap(self, data: bytes, deadline: float) -> bytes:
+        """Write, then read; what is read ends the writing."""
+        if data:
+            self.unsent = memoryview(bytes(self.unsent) + data)
+        while self.unsent:
+            try:
+                self.unsent = self.unsent[self._sock.send(self.unsent) :]
+            except BlockingIOError:
+                if self._either(left(deadline)) == "read":
+                    break
+            except OSError as error:
+                return _last_words(self._sock, error)
+        while not self._readable(left(deadline)):
+            pass
+        return self._sock.recv(AT_ONCE)
+
+    @property
+    def silent(self) -> bool:
+        """Has nothing arrived, the end of the stream included?"""
+        return not self.unsent and not self._readable(0)
 
     def close(self) -> None:
-        self._inner.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        return _Stream(self._inner.start_tls(ssl_context, server_hostname, self._clock.left()), self._clock)
-
-    def get_extra_info(self, info: str) -> Any:  # the signature is httpcore's
-        return self._inner.get_extra_info(info)
+        """Close at once."""
+        self._sock.close()
 
 
-class DeadlineBackend(httpcore.NetworkBackend):
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._inner = clock, httpcore.SyncBackend()
+def _waiter(sock: socket.socket, *, write: bool) -> Callable[[float], str]:
+    """A function that waits until the socket is readable ("read") or else writable ("write"), or "" when it is not."""
+    if not hasattr(select, "poll"):  # Windows
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,  # the signature is httpcore's
-    ) -> httpcore.NetworkStream:
-        failed: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
-        addresses = _addresses(host, port, self._clock.left())
-        for address in addresses:
-            left = self._clock.left()
-            try:
-                patience = left if address == addresses[-1] else left * SHARE
-                inner = self._inner.connect_tcp(address, port, patience, local_address, socket_options)
-                return _Stream(inner, self._clock)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failed = error
-        raise failed or httpcore.ConnectError
+        def choose(timeout: float) -> str:
+            ready = select.select([sock], [sock] if write else [], [sock], timeout)
+            return "read" if ready[0] or ready[2] else "write" if ready[1] else ""
 
-
-class _AsyncStream(httpcore.AsyncNetworkStream, asyncio.Protocol):
-    """A connection of asyncio's without the layers in between, which cost as much as the rest of a request.
-
-    The caller keeps the deadline, and closes what it breaks off.
-    """
-
-    _transport: asyncio.Transport
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._wanted: asyncio.Future[None] | None = None
-        self._got, self._ended = b"", False
-        self._broken: Exception | None = None
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        while not self._got and not self._ended:
-            if self._broken is not None:
-                raise httpcore.ReadError from self._broken
-            self._wanted = self._loop.create_future()
-            await self._wanted
-        got, self._got = self._got, b""
-        return got
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._transport.write(buffer)
-
-    async def aclose(self) -> None:
-        self._transport.abort()  # a farewell could take as long as the service likes
-        await asyncio.sleep(0)  # the socket is closed in the loop's next round
-
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        try:
-            secured = await self._loop.start_tls(self._transport, self, ssl_context, server_hostname=server_hostname)
-        except OSError as error:
-            raise httpcore.ConnectError from error
-        self._transport = cast("asyncio.Transport", secured)
-        return self
-
-    def get_extra_info(self, info: str) -> Any:  # the signature is httpcore's
-        if info == "is_readable":  # of an idle connection: anything to read, its end included, means that it is over
-            return bool(self._got) or self._ended or self._transport.is_closing() or _readable(self._transport)
-        return self._transport.get_extra_info(info)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._got += data
-        self._wake()
-
-    def eof_received(self) -> None:
-        self._ended = True
-        self._wake()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._broken = exc or ConnectionAbortedError()
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._wanted is not None and not self._wanted.done():
-            self._wanted.set_result(None)
-
-
-def _readable(transport: asyncio.Transport) -> bool:
-    """Has something arrived that the loop has not seen yet? It may have been held up for long by whoever blocks it."""
-    number = transport.get_extra_info("socket").fileno()
-    if sys.platform == "win32":
-        return bool(select.select([number], [], [], 0)[0])
+        return choose
     poll = select.poll()
-    poll.register(number, select.POLLIN)
-    return bool(poll.poll(0))
+    poll.register(sock, select.POLLIN | select.POLLOUT if write else select.POLLIN)
+
+    def wait(timeout: float) -> str:
+        ready = poll.poll(math.ceil(timeout * 1000))
+        return "" if not ready else "write" if ready[0][1] == select.POLLOUT else "read"
+
+    return wait
 
 
-class _AsyncioBackend(httpcore.AsyncNetworkBackend):
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,  # the signature is httpcore's
-    ) -> httpcore.AsyncNetworkStream:
-        loop = asyncio.get_running_loop()
-        failed: OSError | None = None
+def _last_words(sock: socket.socket, error: OSError) -> bytes:
+    """The bytes that a peer sent before it hung up on what we were writing; a refusal stands there, if anything."""
+    try:
+        return sock.recv(AT_ONCE)
+    except OSError:
+        raise error from None
+
+
+def connect(host: str, port: int, deadline: float) -> BlockingSocket:
+    """Open a connection to the first address of the host that answers."""
+    failed: OSError = ConnectionError("the host has no address")
+    addresses = _addresses(host, port, left(deadline))
+    for address in addresses:
+        rest = left(deadline)
+        patience = rest if address == addresses[-1] else rest * SHARE
         try:
-            addresses = (
-                [host] if _is_address(host) else _unique(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-            )
+            return BlockingSocket(socket.create_connection((address, port), patience))
         except OSError as error:
-            raise httpcore.ConnectError from error
-        for address in addresses:
-            left = anyio.current_effective_deadline() - anyio.current_time()
-            try:
-                with anyio.move_on_after(None if address == addresses[-1] else left * SHARE):
-                    return (await loop.create_connection(_AsyncStream, address, port))[1]
-            except OSError as error:
-                failed = error
-        raise httpcore.ConnectError from failed
-
-
-def awaited_backend() -> httpcore.AsyncNetworkBackend:
-    """The sockets of the event loop that runs here."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return cast("httpcore.AsyncNetworkBackend", httpcore.TrioBackend())
-    return _AsyncioBackend()
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _unique(found: Iterable[tuple[Any, ...]]) -> Sequence[str]:
-    return list(dict.fromkeys(str(info[4][0]) for info in found))
+            failed = error
+    left(deadline)  # a timeout of the last one is the call's
+    raise failed
 
 
 def _addresses(host: str, port: int, timeout: float) -> Sequence[str]:
@@ -230,7 +137,229 @@ def _addresses(host: str, port: int, timeout: float) -> Sequence[str]:
     try:
         answer = answers.get(timeout=timeout)
     except Empty:
-        raise httpcore.ConnectTimeout from None
+        raise TimeoutError from None
     if isinstance(answer, OSError):
-        raise httpcore.ConnectError from answer
+        raise answer
     return answer
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _unique(found: Iterable[tuple[Any, ...]]) -> Sequence[str]:
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+# ── asyncio ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AsyncioSocket(asyncio.Protocol):
+    """A connection of asyncio's without its streams, which cost as much as the rest of a request.
+
+    Bytes that arrive while nobody asked for any end it: they are kept by nobody, so they cannot pile up either.
+    """
+
+    _transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wanted: asyncio.Future[None] | None = None
+        self._got, self._ended, self._paused = b"", False, False
+        self._broken: Exception | None = None
+        self.asked = False
+        """Is a request under way?"""
+
+    async def swap(self, data: bytes, deadline: float) -> bytes:
+        """Write, then read; what is read need not wait for the writing."""
+        if data:
+            self._transport.write(data)
+        while not self._got and not self._ended:
+            if self._broken is not None:
+                raise self._broken
+            await self._arrival(left(deadline))
+        got, self._got = self._got, b""
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        return got
+
+    async def _arrival(self, timeout: float) -> None:
+        # A timer of the loop's costs a tenth of a cancel scope.
+        self._wanted = wanted = self._loop.create_future()
+        timer = self._loop.call_later(timeout, _expire, wanted)
+        try:
+            await wanted
+        finally:
+            timer.cancel()
+            self._wanted = None
+
+    @property
+    def silent(self) -> bool:
+        """Has nothing arrived, the end of the stream included? The loop may have been held up for long."""
+        if self._got or self._ended or self._transport.is_closing() or self._transport.get_write_buffer_size():
+            return False
+        return not _waiter(self._transport.get_extra_info("socket"), write=False)(0)
+
+    def close(self) -> None:
+        """Close at once; a farewell could take as long as the service likes."""
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        if not self.asked:
+            self._ended = True
+            return self._transport.abort()
+        self._got = self._got + data if self._got else data
+        if len(self._got) > _MOST_UNREAD and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        return self._wake()
+
+    def eof_received(self) -> None:
+        """Called by asyncio, which then closes the connection."""
+        self._ended = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio, just before it closes the socket."""
+        if exc is not None and self.asked and not self._ended:
+            with contextlib.suppress(OSError), _copied(self._transport.get_extra_info("socket")) as sock:
+                self._got += sock.recv(AT_ONCE)  # a refusal may have come before the writing failed
+        self._broken = exc or ConnectionAbortedError("connection closed")
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)
+
+
+def _expire(wanted: asyncio.Future[None]) -> None:
+    if not wanted.done():
+        wanted.set_exception(TimeoutError())
+
+
+def _copied(sock: socket.socket) -> socket.socket:
+    return socket.socket(sock.family, sock.type, sock.proto, os.dup(sock.fileno()))
+
+
+async def _dial_asyncio(address: str, port: int) -> AsyncioSocket:
+    return (await asyncio.get_running_loop().create_connection(AsyncioSocket, address, port))[1]
+
+
+# ── trio ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class TrioSocket:
+    """A socket of trio's. Nobody reads while nobody asks, so what arrives then is the kernel's to bound."""
+
+    asked = False
+
+    def __init__(self, sock: trio.socket.SocketType) -> None:
+        self._sock = sock
+        self._unsent = memoryview(b"")
+
+    async def swap(self, data: bytes, deadline: float) -> bytes:
+        """Write, then read; what is read ends the writing."""
+        import trio
+
+        if data:
+            self._unsent = memoryview(bytes(self._unsent) + data)
+        with trio.move_on_after(left(deadline)):
+            try:
+                return await self._swap()
+            except trio.ClosedResourceError as error:  # by the client's own close()
+                raise ConnectionAbortedError("connection closed") from error
+        raise TimeoutError
+
+    async def _swap(self) -> bytes:
+        stuck = False
+        while self._unsent and not (stuck and await self._readable_first()):
+            try:
+                self._unsent = self._unsent[await self._sock.send(self._unsent) :]
+            except OSError as error:
+                return await self._last_words(error)
+            stuck = True
+        return await self._sock.recv(AT_ONCE)
+
+    async def _readable_first(self) -> bool:
+        """Wait until the socket takes more, or has something to read."""
+        import trio
+
+        async def wait(until: Callable[[Any], Awaitable[None]]) -> None:
+            await until(self._sock)
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait, trio.lowlevel.wait_readable)
+            nursery.start_soon(wait, trio.lowlevel.wait_writable)
+        return self._sock.is_readable()
+
+    async def _last_words(self, error: OSError) -> bytes:
+        if not self._sock.is_readable():
+            raise error
+        try:
+            return await self._sock.recv(AT_ONCE)
+        except OSError:
+            raise error from None
+
+    @property
+    def silent(self) -> bool:
+        """Has nothing arrived, the end of the stream included?"""
+        return not self._unsent and not self._sock.is_readable()
+
+    def close(self) -> None:
+        """Close at once."""
+        self._sock.close()
+
+
+async def _dial_trio(address: str, port: int) -> TrioSocket:
+    import trio
+
+    sock = trio.socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await sock.connect((address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return TrioSocket(sock)
+
+
+# ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+AwaitedSocket = AsyncioSocket | TrioSocket
+
+
+async def aconnect(host: str, port: int, deadline: float) -> AwaitedSocket:
+    """Open a connection to the first address of the host that answers, on the event loop that runs here."""
+    with anyio.fail_after(left(deadline)):
+        dial = _dial_asyncio if on_asyncio() else _dial_trio
+        found = [] if _is_address(host) else await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = _unique(found) or [host]
+        failed: OSError = ConnectionError("the host has no address")
+        for address in addresses:
+            patience = None if address == addresses[-1] else left(deadline) * SHARE
+            try:
+                with anyio.move_on_after(patience):
+                    return await dial(address, port)
+            except OSError as error:
+                failed = error
+        raise failed
+
+
+def on_asyncio() -> bool:
+    """Is it asyncio's loop that runs here, and not trio's?"""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
