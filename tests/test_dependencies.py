@@ -32,8 +32,11 @@ def third_party(path: Path) -> set[str]:
     return tops - set(sys.stdlib_module_names) - {"kronmem"}
 
 
+DISTRIBUTIONS = packages_distributions()
+
+
 def owner(module: str) -> str:
-    known = OWNERS.get(module) or packages_distributions().get(module, [module])[0]
+    known = OWNERS.get(module) or DISTRIBUTIONS.get(module, [module])[0]
     return distribution(known)
 
 

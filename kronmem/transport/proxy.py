@@ -68,7 +68,7 @@ def _matches(entry: str, host: str, port: int) -> bool:
     if entry == "*":
         return True
     if (network := _network(entry)) is not None:
-        return _address(host) in network
+        return (address := _address(host)) is not None and address in network
     name, wanted = _split_port(entry)
     if wanted is not None and wanted != port:
         return False

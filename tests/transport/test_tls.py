@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import select
 import socket
-import ssl
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,31 +13,12 @@ import trustme
 
 from kronmem import CertificateError, ConfigError, DeadlineError, Retry, TransportError
 from tests.services import RawServer
-from tests.services.loopback import Connection, Loopback, Recorded
+from tests.services.proxies import Tunnels, secured
 from tests.services.raw import hang, respond
 from tests.shells import shell
 
 FOUND: dict[str, Any] = {"results": []}
 ONCE = Retry(attempts=1)
-
-
-@pytest.fixture(scope="session")
-def authority() -> trustme.CA:
-    """An authority that nobody trusts unless told to."""
-    return trustme.CA()
-
-
-@pytest.fixture
-def trusted(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its certificates are believed, in the way a user would arrange it."""
-    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-
-
-def secured(server: RawServer, authority: trustme.CA, name: str = "127.0.0.1") -> RawServer:
-    server.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(name).configure_cert(server.tls)
-    return server
 
 
 @pytest.mark.usefixtures("trusted")
@@ -112,31 +90,6 @@ def test_a_service_without_tls_is_a_typed_error(kind: str) -> None:
 
 
 # ── proxies ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Tunnels(Loopback):
-    """A proxy that leads every CONNECT to one place."""
-
-    def __init__(self, to: RawServer) -> None:
-        super().__init__()
-        self._to = to
-
-    def serve(self, connection: Connection, request: Recorded) -> None:
-        connection.close()
-        if request.method != "CONNECT":
-            return connection.send(405, {"content-length": "0"}, b"")
-        connection.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        port = int(self._to.url.rsplit(":", 1)[1])
-        with socket.create_connection(("127.0.0.1", port)) as far, contextlib.suppress(OSError):
-            near = connection.connection
-            while True:
-                for one in select.select([near, far], [], [], 0.05)[0]:
-                    data = one.recv(65536)
-                    if not data:
-                        return None
-                    (far if one is near else near).sendall(data)
-                if self.stopping.is_set():
-                    return None
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
