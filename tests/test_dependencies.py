@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import lru_cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ def distribution(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower()  # type: ignore[index] # always matches
 
 
+@lru_cache
 def third_party(path: Path) -> set[str]:
     tops = {name.split(".")[0] for name in imports(path)}
     return tops - set(sys.stdlib_module_names) - {"kronmem"}

@@ -203,7 +203,7 @@ class AsyncioSocket(asyncio.Protocol):
         """Has nothing arrived, the end of the stream included? The loop may have been held up for long."""
         if self._got or self._ended or self._transport.is_closing() or self._transport.get_write_buffer_size():
             return False
-        return not _waiter(self._transport.get_extra_info("socket"), write=False)(0)
+        return not self._readable(0)
 
     def close(self) -> None:
         """Close at once; a farewell could take as long as the service likes."""
@@ -212,6 +212,7 @@ class AsyncioSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
         self._transport = cast("asyncio.Transport", transport)
+        self._readable = _waiter(transport.get_extra_info("socket"), write=False)
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""

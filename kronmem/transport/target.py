@@ -139,7 +139,7 @@ class Target:
                 f"the TLS of {self._peer(error)} cannot be trusted: {distrust.rstrip('.')}. "
                 "Check the url; an authority of your own is named by SSL_CERT_FILE."
             )
-        if sent:
+        if sent and not isinstance(error, ProxyRefusedError):
             return TransportError(f"the connection to {self.address} broke ({_reason(error)})")
         if self.proxy is not None:
             way = f"{self.address} through the proxy {self.proxy.address}"

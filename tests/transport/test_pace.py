@@ -19,6 +19,7 @@ import trustme
 from kronmem import AsyncClient, DeadlineError, Retry
 from kronmem.core.wire import Reply, Request
 from kronmem.transport.async_pool import AsyncHttpTransport
+from kronmem.transport.http1 import Http1
 from kronmem.transport.pool import HttpTransport
 from kronmem.transport.target import Target
 from tests.services import RawServer
@@ -28,7 +29,7 @@ from tests.shells import shell
 
 LARGE = bytes(24 * 1024 * 1024)
 """More than the kernel's buffers on both sides take."""
-MANY = 60_000
+MANY = 20_000
 
 
 def in_chunks_of_one(_server: Any, connection: Any, _request: Any) -> None:
@@ -61,6 +62,21 @@ async def turns(client: AsyncClient, expected: Any = None) -> int:
             await client.recall("alice", "question")
         group.cancel_scope.cancel()
     return count
+
+
+CRUMBS = {
+    "chunks of one byte": head(200, {"transfer-encoding": "chunked"}) + b"1\r\nx\r\n" * MANY,
+    "interim replies": b"HTTP/1.1 103 Early Hints\r\n\r\n" * MANY,
+}
+
+
+@pytest.mark.parametrize("crumbs", CRUMBS.values(), ids=CRUMBS)
+def test_a_reply_in_crumbs_is_read_in_short_stretches(crumbs: bytes) -> None:
+    """However much arrives at once: a conversation yields None where others may run."""
+    asking = Http1(Target("http://memory.example", None)).ask(Request("GET", "/health"))
+    assert next(asking)
+    assert asking.send(crumbs) is None
+    assert sum(1 for _ in itertools.takewhile(lambda said: said is None, asking)) > MANY / 1000
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

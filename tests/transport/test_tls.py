@@ -135,6 +135,20 @@ def test_a_proxy_that_refuses_is_a_typed_error(kind: str, monkeypatch: pytest.Mo
             assert not caught.value.sent
 
 
+def test_a_proxy_that_wants_another_password_is_not_taken_for_the_service(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A 4xx of the service would end a memory for good."""
+    with RawServer([respond(407)]) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        with shell(kind, "http://memory.example", retry=ONCE) as client:
+            with pytest.raises(
+                TransportError, match="the proxy answered 407: it wants another user or password"
+            ) as caught:
+                client.recall("alice", "question")
+            assert not caught.value.sent
+
+
 @pytest.mark.parametrize("value", ["socks5://127.0.0.1:1", "http://127.0.0.1:nonsense", "ftp://proxy.example"])
 def test_a_proxy_of_another_kind_is_refused(kind: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", value)
