@@ -12,7 +12,7 @@ from typing import TypeVar
 import anyio.lowlevel
 
 from kronmem.core.wire import Reply, Request
-from kronmem.transport import sockets
+from kronmem.transport import async_sockets, sockets
 from kronmem.transport.http1 import Conversation, Http1, tunnel
 from kronmem.transport.target import FAILURES, Target
 from kronmem.transport.tls import Tls
@@ -117,7 +117,7 @@ class AsyncConnection:
 
     def __init__(self, target: Target) -> None:
         self._target, self._dialogue = target, Dialogue(target)
-        self._socket: sockets.AwaitedSocket | None = None
+        self._socket: async_sockets.AwaitedSocket | None = None
         self.closed = False
 
     async def send(self, request: Request, deadline: float) -> Reply:
@@ -125,14 +125,14 @@ class AsyncConnection:
         sent = False
         try:
             if (socket := self._socket) is None:
-                socket = self._socket = await sockets.aconnect(*self._dialogue.first_hop, deadline)
+                socket = self._socket = await async_sockets.aconnect(*self._dialogue.first_hop, deadline)
                 await self._carry(self._dialogue.opening(), socket, deadline)
             sent = True
             return await self._carry(self._dialogue.asking(request), socket, deadline)
         except FAILURES as error:
             raise self._target.failure(error, request, sent=sent) from None
 
-    async def _carry(self, steps: Conversation[T], socket: sockets.AwaitedSocket, deadline: float) -> T:
+    async def _carry(self, steps: Conversation[T], socket: async_sockets.AwaitedSocket, deadline: float) -> T:
         heard: bytes | None = None
         socket.asked = True
         try:

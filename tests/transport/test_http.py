@@ -383,7 +383,14 @@ def test_the_client_itself_bounds_what_is_under_way() -> None:
         assert server.connections <= 101
 
 
-def test_what_arrived_survives_what_failed(kind: str) -> None:
+@pytest.mark.parametrize("headers", [{}, {"connection": "close"}], ids=["kept", "closed"])
+def test_more_calls_than_connections_wait_for_their_turn(kind: str, headers: dict[str, str]) -> None:
+    with RawServer([respond(200, headers, FOUND)]) as server, shell(kind, server.url, timeout=100) as client:
+        assert client.recall_many("alice", ["question"] * 300, concurrency=150) == [[]] * 300
+        assert server.connections <= 100 or headers
+
+
+def test_partial_results_are_kept(kind: str) -> None:
     def answer(_connection: int, _request: int) -> Any:
         return lambda server, connection, request: respond(
             *((500,) if b"bad" in request.content else (200,)), body=FOUND
@@ -414,7 +421,6 @@ def test_a_cancelled_call_gives_its_connection_up_cleanly(backend: str) -> None:
         anyio.run(main, server, backend=backend)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the first loop ended with its connection open
 def test_an_async_client_goes_from_one_event_loop_to_the_next() -> None:
     import asyncio
 
