@@ -10,6 +10,7 @@ if typing.TYPE_CHECKING:
     from kronmem.core.exchange import Retry
     from kronmem.errors import (
         AuthError,
+        CertificateError,
         ConfigError,
         ConflictError,
         DeadlineError,
@@ -44,6 +45,7 @@ __all__ = [
     "AsyncOutbox",
     "AsyncState",
     "AuthError",
+    "CertificateError",
     "Client",
     "ConfigError",
     "ConflictError",
@@ -82,6 +84,7 @@ _WHERE = {
     "Client": "client",
     "Retry": "core.exchange",
     "AuthError": "errors",
+    "CertificateError": "errors",
     "ConfigError": "errors",
     "ConflictError": "errors",
     "DeadlineError": "errors",

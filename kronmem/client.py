@@ -23,7 +23,7 @@ from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, checked_concurr
 
 if TYPE_CHECKING:
     from kronmem.agent_memory import AgentId, AgentMemory, SessionId
-    from kronmem.transport.target import HttpxTransport
+    from kronmem.transport.httpx import HttpxTransport
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)

@@ -2,6 +2,7 @@
 
 KronmemError
 ├── ConfigError                 no key, bad url, missing extra: before anything is sent
+│   └── CertificateError        TLS that cannot be trusted: not retried, not queued
 ├── InvalidInputError           refused before anything is sent (ids, ttl, NUL, size)
 ├── TransportError              nothing usable came back
 │   ├── DeadlineError           the call's time was up
@@ -31,6 +32,10 @@ class KronmemError(Exception):
 
 class ConfigError(KronmemError):
     """The client is not configured: no key, bad url, missing extra. Nothing was sent."""
+
+
+class CertificateError(ConfigError):
+    """The service's TLS cannot be trusted: wrong host, expired, unknown authority, too old. Nothing was sent."""
 
 
 class InvalidInputError(KronmemError):
@@ -156,6 +161,7 @@ def status_class(status: int) -> type[StatusError]:
 
 __all__: Sequence[str] = [
     "AuthError",
+    "CertificateError",
     "ConfigError",
     "ConflictError",
     "DeadlineError",

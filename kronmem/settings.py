@@ -76,6 +76,15 @@ def default_file(env: Mapping[str, str] | None = None) -> Path:
     return home(env) / "memory.db"
 
 
+def address_of(url: str) -> str:
+    """Scheme, host and port of a service, for messages; a database in this process has none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        return "the embedded engine"
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
 def is_loopback(host: str) -> bool:
     """Does this host name mean this machine?"""
     try:

@@ -27,8 +27,8 @@ from kronmem.outbox.writer import Post
 from kronmem.transport.drive import AsyncTransport, Transport
 
 if TYPE_CHECKING:
+    from kronmem.transport.httpx import HttpxTransport
     from kronmem.transport.local import LocalTransport
-    from kronmem.transport.target import HttpxTransport
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)
@@ -70,7 +70,9 @@ class Wiring:
         if embed is not None and not self.settings.embedded:
             raise ConfigError("embed= works with the embedded engine only; this service makes its own embeddings")
         self.timeout = checked_timeout(timeout)
-        self.link = Link(time.monotonic, random.random, retry, Breaker(self._changed))
+        self.link = Link(
+            time.monotonic, random.random, retry, Breaker(self._changed, address=settings.address_of(self.settings.url))
+        )
         if self.settings.embedded:
             self.link.most_hits = MOST_HITS_EMBEDDED
         self._redact = redact
@@ -103,8 +105,9 @@ class Wiring:
             return self._given
         if self.settings.embedded:
             return self._local()
+        from kronmem.transport.httpx import Injected
         from kronmem.transport.pool import HttpTransport
-        from kronmem.transport.target import Injected, Target
+        from kronmem.transport.target import Target
 
         target = Target(self.settings.url, self.settings.key)
         return HttpTransport(target) if self._given is None else Injected(target, cast("HttpxTransport", self._given))
@@ -116,7 +119,8 @@ class Wiring:
         if self.settings.embedded:
             return self._local()
         from kronmem.transport.async_pool import AsyncHttpTransport
-        from kronmem.transport.target import Injected, Target
+        from kronmem.transport.httpx import Injected
+        from kronmem.transport.target import Target
 
         target = Target(self.settings.url, self.settings.key)
         given = self._given
@@ -203,9 +207,9 @@ class Wiring:
 
     def _changed(self, state: str) -> None:
         if state == "open":
-            log.warning("the memory service keeps failing; calls fail at once until it answers again")
+            log.warning("circuit breaker open for %s: calls fail at once until it answers again", self.link.address)
         elif state == "closed":
-            log.warning("the memory service answers again")
+            log.warning("circuit breaker closed: %s answers again", self.link.address)
 
 
 def checked_timeout(timeout: float) -> float:

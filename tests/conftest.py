@@ -28,6 +28,7 @@ VARIABLES = (
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
+    "NO_PROXY",
 )
 
 

@@ -26,13 +26,8 @@ LAYERS = [
     {"__main__"},
 ]
 ONLY_IN = {
-    "httpx": {"transport/target.py"},
-    "httpcore": {
-        "transport/target.py",
-        "transport/httpx.py",
-        "transport/connection.py",
-        "transport/sockets.py",
-    },
+    "httpx": {"transport/httpx.py", "transport/target.py"},
+    "httpcore": {"transport/httpx.py"},
     "h11": {"transport/target.py", "transport/http1.py"},
     "sqlite3": {"sqlite_file.py", "engine/sqlite", "outbox/queue.py"},
     "psycopg": {"engine/postgres/pool.py"},

@@ -7,6 +7,7 @@ It looks at no clock and rolls no dice of its own: `Link` carries both, so a tes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -18,6 +19,8 @@ from kronmem.errors import ConfigError, DeadlineError, TransportError, Unavailab
 T = TypeVar("T")
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
+LONGEST_PAUSE = 30.0
+"""Seconds between two probes of a failing service: a restart of it goes unnoticed for no longer."""
 
 
 @dataclass(frozen=True)
@@ -68,18 +71,25 @@ class Breaker:
 
     on_change: Callable[[str], None] = lambda state: None
     limit: int = 5
+    address: str = "the service"
+    """Scheme, host and port, for messages."""
     failures: int = 0
     pause: float = 0.0
     opened_at: float = 0.0
+    probed_at: float = 0.0
     state: str = "closed"
 
     def admit(self, now: float) -> None:
         """Let a request pass or refuse it at once; the first one after the pause is the probe."""
-        left = self.opened_at + self.pause - now
         if self.state == "closed":
             return
-        if self.state == "half-open" or left > 0:
-            raise UnavailableError("the service keeps failing and is left alone for now", retry_after=max(left, 0.0))
+        probing = self.state == "half-open"
+        left = self.probed_at + LONGEST_PAUSE - now if probing else self.opened_at + self.pause - now
+        if left > 0:
+            soon = "after the probe under way" if probing else f"in {math.ceil(left)} s"
+            message = f"circuit breaker open for {self.address}, next attempt {soon}"
+            raise UnavailableError(message, retry_after=0.0 if probing else left)
+        self.probed_at = now  # a probe that an exception out of a signal handler swallowed bars others only so long
         self._become("half-open")
 
     def succeeded(self) -> None:
@@ -91,7 +101,7 @@ class Breaker:
         """The service did not answer, or only with a server error."""
         self.failures += 1
         if self.state == "half-open" or self.failures >= self.limit:
-            self.pause = min(30.0, self.pause * 2 or 1.0)
+            self.pause = min(LONGEST_PAUSE, self.pause * 2 or 1.0)
             self.opened_at = now
             self._become("open")
 
@@ -140,6 +150,11 @@ class Link:
     lacks: set[str] = field(default_factory=lambda: set[str]())
     """Calls that this service turned out not to have."""
 
+    @property
+    def address(self) -> str:
+        """Scheme, host and port of the service, for messages."""
+        return self.breaker.address
+
 
 def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
@@ -180,7 +195,7 @@ def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | Transpo
     """Send once and tell the breaker how it went."""
     left = deadline - link.now()
     if left <= 0:
-        raise DeadlineError("the call's time was up before the service had answered", sent=False)
+        raise DeadlineError(f"timed out before another attempt: {request.method} {link.address}/…", sent=False)
     link.breaker.admit(link.now())
     try:
         reply = yield replace(request, timeout=left)

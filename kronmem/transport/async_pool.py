@@ -1,87 +1,146 @@
-"""Requests over sockets, awaited, on asyncio or trio; the twin of `pool`."""
+"""The connections of one client, awaited, on asyncio or trio; the twin of `pool`."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
 
 import anyio
 
 from kronmem.core.wire import Reply, Request
-from kronmem.errors import ConfigError
-from kronmem.transport.connection import AsyncLine
-from kronmem.transport.httpx import AsyncDetour
-from kronmem.transport.target import FAILURES, IN_FLIGHT, Target, failure
+from kronmem.errors import ConfigError, DeadlineError
+from kronmem.transport import httpx
+from kronmem.transport.connection import AsyncConnection
+from kronmem.transport.pool import CLOSED, CROWDED, GLANCE, Census
+from kronmem.transport.target import Target
 
 
-class _Slots:
-    """The connections of one event loop."""
+class _Waiter:
+    """A call that waits for a connection, and the connection when there is one."""
 
-    def __init__(self, loop: object) -> None:
-        self.loop = loop
-        self.pid = os.getpid()
-        self.idle: list[AsyncLine | AsyncDetour] = []
-        self.room = anyio.Semaphore(IN_FLIGHT, fast_acquire=True)
+    def __init__(self) -> None:
+        self.handed: AsyncConnection | httpx.AsyncMockedConnection | None = None
+        self.event = anyio.Event()
 
 
 class AsyncHttpTransport:
-    """Awaited requests to one service, on asyncio or trio, from one event loop after another."""
+    """Awaited requests to one service, on asyncio or trio, from any number of event loops."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._slots: _Slots | None = None
+        self._pools: dict[object, _Pool] = {}
+        self._pid = os.getpid()
         self._closed = False
 
     async def asend(self, request: Request) -> Reply:
         """Send once, within `request.timeout`."""
         if self._closed:
-            raise ConfigError("this client is closed")
-        slots = self._here()
-        try:
-            with anyio.move_on_after(request.timeout):
-                async with slots.room:
-                    return await self._exchange(request, slots)
-        except FAILURES as error:
-            raise failure(error) from None
-        raise failure(TimeoutError())
+            raise ConfigError(CLOSED)
+        pool = self._pools.get(_running_loop())
+        if pool is None or self._pid != os.getpid():
+            pool = await self._begin()
+        return await pool.send(request)
 
-    async def _exchange(self, request: Request, slots: _Slots) -> Reply:
-        line = await self._take(slots)
-        reusable = False
-        try:
-            reply = await line.send(request)
-            reusable = reply.status < 500
-            return reply
-        finally:
-            if reusable and not self._closed:
-                slots.idle.append(line)
-            else:
-                with anyio.CancelScope(shield=True):
-                    await line.aclose()
-
-    async def _take(self, slots: _Slots) -> AsyncLine | AsyncDetour:
-        kind = AsyncDetour if AsyncDetour.needed(self._target) else AsyncLine
-        while slots.idle:
-            line = slots.idle.pop()
-            if type(line) is kind and line.usable():
-                return line
-            await line.aclose()
-        return kind(self._target)
-
-    def _here(self) -> _Slots:
-        """The connections of the running loop: those of another one, or of a parent process, cannot be used."""
+    async def _begin(self) -> _Pool:
+        """Connections for the running loop; those of another one, or of a parent process, cannot be used."""
+        if self._pid != os.getpid():
+            self._pid, self._pools = os.getpid(), {}
+        for other in list(self._pools):
+            if isinstance(other, asyncio.AbstractEventLoop) and other.is_closed():
+                self._pools.pop(other, None)
         loop = _running_loop()
-        slots = self._slots
-        if slots is None or slots.loop is not loop or slots.pid != os.getpid():
-            slots = self._slots = _Slots(loop)
-        return slots
+        pool = self._pools[loop] = _Pool(self._target)
+        await pool.watch(lambda: self._pools.pop(loop, None))
+        return pool
 
     async def aclose(self) -> None:
         """Close every connection of this loop."""
         self._closed = True
-        slots = self._here()
-        while slots.idle:
-            await slots.idle.pop().aclose()
+        if (pool := self._pools.pop(_running_loop(), None)) is not None:
+            await pool.aclose()
+
+
+class _Pool:
+    """The connections of one event loop."""
+
+    def __init__(self, target: Target) -> None:
+        self._census = Census(lambda: httpx.async_connection(target))
+        self._idle: list[AsyncConnection | httpx.AsyncMockedConnection] = []
+        self._waiting: deque[_Waiter] = deque()
+        self._closed = False
+
+    async def send(self, request: Request) -> Reply:
+        """Send once, within `request.timeout`."""
+        deadline = time.monotonic() + request.timeout
+        found = None if self._waiting else self._idle_one() or self._census.add()  # first come, first served
+        connection = found or await self._wait(deadline)
+        try:
+            return await connection.send(request, deadline)
+        finally:
+            self._give_back(connection)
+
+    def _idle_one(self) -> AsyncConnection | httpx.AsyncMockedConnection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable:
+                return connection
+            connection.close()
+        return None
+
+    async def _wait(self, deadline: float) -> AsyncConnection | httpx.AsyncMockedConnection:
+        waiter = _Waiter()
+        self._waiting.append(waiter)
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                with anyio.move_on_after(min(left, GLANCE)):
+                    await waiter.event.wait()
+                found, waiter.handed = waiter.handed or self._idle_one() or self._census.add(), None
+                if found is not None:
+                    return found
+        finally:
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(waiter)
+            if waiter.handed is not None:
+                self._give_back(waiter.handed)
+        raise DeadlineError(CROWDED, sent=False)
+
+    def _give_back(self, connection: AsyncConnection | httpx.AsyncMockedConnection) -> None:
+        if self._closed or not connection.rested:
+            connection.close()
+        if not self._waiting:
+            if not connection.closed:
+                self._idle.append(connection)
+            return
+        if not connection.closed and not connection.reusable:
+            connection.close()
+        waiter = self._waiting.popleft()
+        waiter.handed = self._census.add() if connection.closed else connection
+        waiter.event.set()
+
+    async def watch(self, ended: Callable[[], object]) -> None:
+        """See that idle connections are closed when their event loop ends.
+
+        A loop closes the async generators that were begun on it: the one moment at which it tells anybody.
+        """
+        self._end = self._until_the_end(ended)
+        await self._end.__anext__()
+
+    async def _until_the_end(self, ended: Callable[[], object]) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            ended()
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._end.aclose()
 
 
 def _running_loop() -> object:

@@ -1,81 +1,167 @@
 """One connection to the service, blocking and awaited: two twins that differ by an `await`.
 
-httpcore's connection above the same sockets costs as much again as the rest of a request, and reads what a service
-sends beyond its reply as the answer to the next question.
+A connection is a `Conversation` over a socket: through a proxy if there is one, inside TLS if there is any. All of
+that is bytes in and bytes out, so proxies, tunnels and TLS are the same in every shell, and so is the question
+whether anything was left to read.
 """
 
 from __future__ import annotations
 
-import httpcore
+from typing import TypeVar
+
+import anyio.lowlevel
 
 from kronmem.core.wire import Reply, Request
-from kronmem.transport.http1 import Http1
-from kronmem.transport.sockets import Clock, DeadlineBackend, awaited_backend
-from kronmem.transport.target import Target
+from kronmem.transport import async_sockets, sockets
+from kronmem.transport.http1 import Conversation, Http1, tunnel
+from kronmem.transport.target import FAILURES, Target
+from kronmem.transport.tls import Tls
 
-_AT_ONCE = 64 * 1024
+T = TypeVar("T")
 
 
-class Line:
+class Dialogue:
+    """The layers between a socket and the requests: TLS to a proxy, TLS to the service, HTTP."""
+
+    def __init__(self, target: Target) -> None:
+        self._target, self._http = target, Http1(target)
+        self._layers: list[Tls] = []
+        if "https" in (target.scheme, target.proxy and target.proxy.scheme):
+            self._context = target.context  # before anything is connected: the certificates may not be readable
+        self.first_hop = (target.host, target.port) if target.proxy is None else (target.proxy.host, target.proxy.port)
+
+    def opening(self) -> Conversation[None]:
+        """All that precedes the first request."""
+        target, proxy = self._target, self._target.proxy
+        secure = target.scheme == "https"
+        if proxy is not None and proxy.scheme == "https":
+            yield from self._secured(proxy.host, proxy.address)
+        if proxy is not None and secure:
+            yield from self._inside(tunnel(target, proxy.authorization))
+        if secure:
+            yield from self._secured(target.host, target.address)
+
+    def asking(self, request: Request) -> Conversation[Reply]:
+        """Send one request and read its reply."""
+        return self._inside(self._http.ask(request))
+
+    @property
+    def reusable(self) -> bool:
+        """May another request follow? Not if any layer has something left to read."""
+        return self._http.reusable and all(layer.drained for layer in self._layers)
+
+    def _secured(self, host: str, address: str) -> Conversation[None]:
+        layer = Tls(self._context, host, address)
+        yield from self._inside(layer.handshake())
+        self._layers.append(layer)
+
+    def _inside(self, steps: Conversation[T]) -> Conversation[T]:
+        for layer in reversed(self._layers):
+            steps = layer.carry(steps)
+        return steps
+
+
+class Connection:
     """A connection that is made for its first request and may carry others after it."""
 
     def __init__(self, target: Target) -> None:
-        self._target, self._http, self._clock = target, Http1(), Clock()
-        self._stream: httpcore.NetworkStream | None = None
+        self._target, self._dialogue = target, Dialogue(target)
+        self._socket: sockets.BlockingSocket | None = None
+        self.closed = False
 
     def send(self, request: Request, deadline: float) -> Reply:
         """Send one request and read its reply."""
-        self._clock.at = deadline
-        stream = self._stream or self._connected()
-        stream.write(self._http.asks(request, self._target))
-        while (reply := self._http.hears(stream.read(_AT_ONCE))) is None:
-            pass
-        return reply
+        sent = False
+        try:
+            if (socket := self._socket) is None:
+                socket = self._socket = sockets.connect(*self._dialogue.first_hop, deadline)
+                self._carry(self._dialogue.opening(), socket, deadline)
+            sent = True
+            return self._carry(self._dialogue.asking(request), socket, deadline)
+        except FAILURES as error:
+            raise self._target.failure(error, request, sent=sent) from None
 
-    def usable(self) -> bool:
-        """May another request be sent? What the service says or closes unasked makes an end of it."""
-        return self._http.rests and self._stream is not None and not self._stream.get_extra_info("is_readable")
+    def _carry(self, steps: Conversation[T], socket: sockets.BlockingSocket, deadline: float) -> T:
+        heard: bytes | None = None
+        try:
+            while True:
+                said = steps.send(heard)
+                heard = None
+                if said is not None:
+                    heard = socket.swap(said, deadline)
+                else:
+                    sockets.left(deadline)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+    @property
+    def rested(self) -> bool:
+        """Was the last reply read to its end, and nothing beyond it?"""
+        return self._dialogue.reusable
+
+    @property
+    def reusable(self) -> bool:
+        """May another request be sent? Bytes that came unasked, or the end of the stream, forbid it."""
+        return self._dialogue.reusable and self._socket is not None and self._socket.silent
 
     def close(self) -> None:
-        """Close at once, whatever is under way."""
-        if self._stream is not None:
-            self._stream.close()
-
-    def _connected(self) -> httpcore.NetworkStream:
-        target, tls = self._target, self._target.tls
-        self._stream = DeadlineBackend(self._clock).connect_tcp(target.host, target.port)
-        if tls is not None:
-            self._stream = self._stream.start_tls(tls, target.host)
-        return self._stream
+        """Close at once, even in the middle of a request."""
+        self.closed = True
+        if self._socket is not None:
+            self._socket.close()
 
 
-class AsyncLine:
-    """The same, awaited. Its caller keeps the deadline."""
+class AsyncConnection:
+    """The same, awaited."""
 
     def __init__(self, target: Target) -> None:
-        self._target, self._http = target, Http1()
-        self._stream: httpcore.AsyncNetworkStream | None = None
+        self._target, self._dialogue = target, Dialogue(target)
+        self._socket: async_sockets.AwaitedSocket | None = None
+        self.closed = False
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request, deadline: float) -> Reply:
         """Send one request and read its reply."""
-        stream = self._stream or await self._connected()
-        await stream.write(self._http.asks(request, self._target))
-        while (reply := self._http.hears(await stream.read(_AT_ONCE))) is None:
-            pass
-        return reply
+        sent = False
+        try:
+            if (socket := self._socket) is None:
+                socket = self._socket = await async_sockets.aconnect(*self._dialogue.first_hop, deadline)
+                await self._carry(self._dialogue.opening(), socket, deadline)
+            sent = True
+            return await self._carry(self._dialogue.asking(request), socket, deadline)
+        except FAILURES as error:
+            raise self._target.failure(error, request, sent=sent) from None
 
-    def usable(self) -> bool:
-        """May another request be sent? What the service says or closes unasked makes an end of it."""
-        return self._http.rests and self._stream is not None and not self._stream.get_extra_info("is_readable")
+    async def _carry(self, steps: Conversation[T], socket: async_sockets.AwaitedSocket, deadline: float) -> T:
+        heard: bytes | None = None
+        socket.asked = True
+        try:
+            while True:
+                said = steps.send(heard)
+                heard = None
+                if said is not None:
+                    heard = await socket.swap(said, deadline)
+                else:
+                    sockets.left(deadline)
+                    await anyio.lowlevel.checkpoint()
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+        finally:
+            socket.asked = False
 
-    async def aclose(self) -> None:
-        """Close at once, whatever is under way."""
-        if self._stream is not None:
-            await self._stream.aclose()
+    @property
+    def rested(self) -> bool:
+        """Was the last reply read to its end, and nothing beyond it?"""
+        return self._dialogue.reusable
 
-    async def _connected(self) -> httpcore.AsyncNetworkStream:
-        target, tls = self._target, self._target.tls
-        self._stream = await awaited_backend().connect_tcp(target.host, target.port)
-        if tls is not None:
-            self._stream = await self._stream.start_tls(tls, target.host)
-        return self._stream
+    @property
+    def reusable(self) -> bool:
+        """May another request be sent? Bytes that came unasked, or the end of the stream, forbid it."""
+        return self._dialogue.reusable and self._socket is not None and self._socket.silent
+
+    def close(self) -> None:
+        """Close at once, even in the middle of a request."""
+        self.closed = True
+        if self._socket is not None:
+            self._socket.close()

@@ -1,109 +1,172 @@
-"""Connections by httpcore, blocking and awaited: through a proxy, or while a test answers in httpcore's stead."""
+"""Requests by httpx or httpcore instead of our own connections: transports that a user passes in, and mocked ones.
+
+A test library (respx) that answers in httpcore's stead is noticed when a connection is made, so a client that has
+none yet, or one that is made inside the mock, is answered by it. Such a connection carries one request.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
+import anyio
 import httpcore
+import httpx
 
 from kronmem.core.wire import Reply, Request
+from kronmem.errors import ConfigError, KronmemError
 from kronmem.transport.body import Body
-from kronmem.transport.sockets import Clock, DeadlineBackend
-from kronmem.transport.target import KEEP_ALIVE, Target, names
+from kronmem.transport.connection import AsyncConnection, Connection
+from kronmem.transport.http1 import names
+from kronmem.transport.target import Target
+
+HttpxTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
+
+_TIMEOUTS = (httpx.TimeoutException, httpcore.TimeoutException, TimeoutError)
+_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpcore.ConnectError,
+    httpcore.ConnectTimeout,
+)
+_FAILURES = (httpx.TransportError, httpcore.NetworkError, httpcore.ProtocolError, OSError, *_TIMEOUTS)
 
 
-class Detour:
-    """One connection and the deadline of what it is doing."""
-
-    def __init__(self, target: Target) -> None:
-        self._target, self._clock = target, Clock()
-        backend = DeadlineBackend(self._clock)
-        self._line: httpcore.HTTPConnection | httpcore.HTTPProxy
-        if target.proxy is None:
-            self._line = httpcore.HTTPConnection(
-                target.origin, target.tls, keepalive_expiry=KEEP_ALIVE, network_backend=backend
-            )
-        else:
-            url, auth = target.proxy
-            self._line = httpcore.HTTPProxy(
-                url, auth, ssl_context=target.tls, max_connections=1, network_backend=backend
-            )
-
-    @staticmethod
-    def needed(target: Target) -> bool:
-        """Is there a proxy, or does somebody (respx does) answer in httpcore's stead?"""
-        return target.proxy is not None or _replaced(httpcore.HTTPConnection.handle_request)
-
-    def send(self, request: Request, deadline: float) -> Reply:
-        """Send one request and read its reply."""
-        self._clock.at = deadline
-        response = self._line.handle_request(_message(request, self._target))
-        try:
-            headers = names(response.headers)
-            body = Body(headers)
-            for chunk in response.iter_stream():
-                body.add(chunk)
-            return Reply(response.status, body.bytes(), headers, time.time())
-        finally:
-            response.close()
-
-    def usable(self) -> bool:
-        """May another request be sent?"""
-        line = self._line
-        return not isinstance(line, httpcore.HTTPConnection) or (line.is_idle() and not line.has_expired())
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._line.close()
+# ── mocked httpcore ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class AsyncDetour:
-    """The same, awaited. Its caller keeps the deadline."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._line: httpcore.AsyncHTTPConnection | httpcore.AsyncHTTPProxy
-        if target.proxy is None:
-            self._line = httpcore.AsyncHTTPConnection(target.origin, target.tls, keepalive_expiry=KEEP_ALIVE)
-        else:
-            url, auth = target.proxy
-            self._line = httpcore.AsyncHTTPProxy(url, auth, ssl_context=target.tls, max_connections=1)
-
-    @staticmethod
-    def needed(target: Target) -> bool:
-        """Is there a proxy, or does somebody (respx does) answer in httpcore's stead?"""
-        return target.proxy is not None or _replaced(httpcore.AsyncHTTPConnection.handle_async_request)
-
-    async def send(self, request: Request) -> Reply:
-        """Send one request and read its reply."""
-        response = await self._line.handle_async_request(_message(request, self._target))
-        headers = names(response.headers)
-        body = Body(headers)
-        async for chunk in response.aiter_stream():
-            body.add(chunk)
-        await response.aclose()
-        return Reply(response.status, body.bytes(), headers, time.time())
-
-    def usable(self) -> bool:
-        """May another request be sent?"""
-        line = self._line
-        return not isinstance(line, httpcore.AsyncHTTPConnection) or (line.is_idle() and not line.has_expired())
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._line.aclose()
+def connection(target: Target) -> Connection | MockedConnection:
+    """A connection of our own, or through httpcore while somebody answers in its stead."""
+    return MockedConnection(target) if _patched(httpcore.HTTPConnection.handle_request) else Connection(target)
 
 
-def _replaced(method: object) -> bool:
+def async_connection(target: Target) -> AsyncConnection | AsyncMockedConnection:
+    """The same, awaited."""
+    patched = _patched(httpcore.AsyncHTTPConnection.handle_async_request)
+    return AsyncMockedConnection(target) if patched else AsyncConnection(target)
+
+
+def _patched(method: object) -> bool:
     return not getattr(method, "__globals__", {}).get("__name__", "").startswith("httpcore.")
 
 
-def _message(request: Request, target: Target) -> httpcore.Request:
-    url = httpcore.URL(
-        scheme=target.scheme, host=target.host, port=target.port, target=target.path(request).encode("ascii")
-    )
-    limits = dict.fromkeys(("connect", "read", "write", "pool"), request.timeout)
-    headers = target.headers(request)
-    return httpcore.Request(
-        request.method, url, headers=headers, content=request.body or b"", extensions={"timeout": limits}
-    )
+class _Mocked:
+    """A connection that carries one request."""
+
+    rested = reusable = closed = False
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._origin = httpcore.Origin(target.scheme.encode(), target.host.encode(), target.port)
+
+    def _message(self, request: Request) -> httpcore.Request:
+        where = self._target.path(request).encode("ascii")
+        url = httpcore.URL(scheme=self._target.scheme, host=self._target.host, port=self._target.port, target=where)
+        headers = self._target.headers(request)
+        return httpcore.Request(
+            request.method, url, headers=headers, content=request.body or b"", extensions=_limits(request)
+        )
+
+    def close(self) -> None:
+        """Count no longer; there is nothing to close."""
+        self.closed = True
+
+
+class MockedConnection(_Mocked):
+    """Through httpcore, blocking."""
+
+    def send(self, request: Request, deadline: float) -> Reply:
+        """Send one request and read its reply."""
+        try:
+            with httpcore.HTTPConnection(self._origin) as mocked:
+                response = mocked.handle_request(self._message(request))
+                headers = names(response.headers)
+                return Reply(response.status, _collected(headers, response.iter_stream()), headers, time.time())
+        except _FAILURES as error:
+            raise _failure(error, request, self._target) from None
+
+
+class AsyncMockedConnection(_Mocked):
+    """Through httpcore, awaited."""
+
+    async def send(self, request: Request, deadline: float) -> Reply:
+        """Send one request and read its reply."""
+        try:
+            with anyio.fail_after(deadline - time.monotonic()):
+                async with httpcore.AsyncHTTPConnection(self._origin) as mocked:
+                    response = await mocked.handle_async_request(self._message(request))
+                    headers = names(response.headers)
+                    chunks = [chunk async for chunk in response.aiter_stream()]
+                    return Reply(response.status, _collected(headers, chunks), headers, time.time())
+        except _FAILURES as error:
+            raise _failure(error, request, self._target) from None
+
+
+# ── transports passed in ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Injected:
+    """Requests through an httpx transport that the user passed in, for tests and special networks."""
+
+    def __init__(self, target: Target, transport: HttpxTransport) -> None:
+        self._target, self._transport = target, transport
+
+    def _request(self, request: Request) -> httpx.Request:
+        headers, url = self._target.headers(request), self._target.url(request)
+        return httpx.Request(request.method, url, headers=headers, content=request.body, extensions=_limits(request))
+
+    def send(self, request: Request) -> Reply:
+        """Send once."""
+        if not isinstance(self._transport, httpx.BaseTransport):
+            raise ConfigError("this transport can only be awaited; use it with AsyncClient")
+        try:
+            response = self._transport.handle_request(self._request(request))
+            try:
+                body = _collected({}, response.iter_bytes())
+            finally:
+                response.close()
+        except _FAILURES as error:
+            raise _failure(error, request, self._target) from None
+        return Reply(response.status_code, body, names(response.headers.raw), time.time())
+
+    async def asend(self, request: Request) -> Reply:
+        """Send once, awaiting."""
+        if not isinstance(self._transport, httpx.AsyncBaseTransport):
+            raise ConfigError("this transport cannot be awaited; use it with Client")
+        try:
+            with anyio.fail_after(request.timeout):
+                response = await self._transport.handle_async_request(self._request(request))
+                try:
+                    body = _collected({}, [chunk async for chunk in response.aiter_bytes()])
+                finally:
+                    await response.aclose()
+        except _FAILURES as error:
+            raise _failure(error, request, self._target) from None
+        return Reply(response.status_code, body, names(response.headers.raw), time.time())
+
+    def close(self) -> None:
+        """Nothing: whoever passed the transport in closes it."""
+
+    async def aclose(self) -> None:
+        """Nothing: whoever passed the transport in closes it."""
+
+
+def _limits(request: Request) -> dict[str, dict[str, float]]:
+    return {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), request.timeout)}
+
+
+def _collected(headers: dict[str, str], chunks: Iterable[bytes]) -> bytes:
+    body = Body(headers)
+    for chunk in chunks:
+        body.add(chunk)
+    return body.bytes()
+
+
+def _failure(error: Exception, request: Request, target: Target) -> KronmemError:
+    sent = not isinstance(error, _NOT_SENT)
+    if isinstance(error, _TIMEOUTS):
+        return target.timed_out(request, sent=sent)
+    cause = error.__cause__ or error.__context__ or error  # httpx and httpcore wrap the system's error
+    return target.failure(cause if isinstance(cause, OSError) else error, request, sent=sent)

@@ -1,20 +1,72 @@
-"""Requests over sockets, blocking.
+"""The connections of one client, blocking.
 
-Idle connections are used last in first out: httpcore's own pool looks at every connection for every request.
-Redirects are never followed. A call's deadline covers connecting, every header byte and every body byte.
+Idle connections are used last in first out. Redirects are never followed. A call's deadline covers waiting for a
+connection, connecting, every header byte and every body byte.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import threading
 import time
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Generic, Protocol, TypeVar
+from weakref import ref
 
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, DeadlineError
-from kronmem.transport.connection import Line
-from kronmem.transport.httpx import Detour
-from kronmem.transport.target import FAILURES, IN_FLIGHT, Target, failure
+from kronmem.transport import httpx
+from kronmem.transport.connection import Connection
+from kronmem.transport.target import IN_FLIGHT, Target
+
+GLANCE = 1.0
+"""Seconds after which a waiting call looks for itself: whoever should have woken it may have been interrupted."""
+CLOSED = "this client is closed"
+CROWDED = f"too many requests under way: none of {IN_FLIGHT} connections became free in time"
+
+
+class Counted(Protocol):
+    """A connection that knows whether it was closed."""
+
+    closed: bool
+
+
+C = TypeVar("C", bound=Counted)
+
+
+class Census(Generic[C]):
+    """The connections that exist, at most so many, counted without a lock or a semaphore.
+
+    An exception out of a signal handler can hit between any two steps, and a place that was taken and not yet noted
+    would be lost. Here nothing is given back: connections that were closed, or forgotten by everybody, do not count.
+    """
+
+    def __init__(self, make: Callable[[], C], most: int = IN_FLIGHT) -> None:
+        self._make, self._most = make, most
+        self._known: dict[int, ref[C]] = {}
+
+    def add(self) -> C | None:
+        """A new connection, if there is room for one."""
+        if self._full():
+            return None
+        made = self._make()
+        self._known[id(made)] = ref(made)
+        if len(self._known) > self._most and self._full(by=1):  # other threads have added theirs meanwhile
+            self._known.pop(id(made), None)
+            return None
+        return made
+
+    def _full(self, by: int = 0) -> bool:
+        if len(self._known) >= self._most + by:
+            self._forget()
+        return len(self._known) >= self._most + by
+
+    def _forget(self) -> None:
+        for number, known in list(self._known.items()):
+            if (one := known()) is None or one.closed:
+                self._known.pop(number, None)
 
 
 class HttpTransport:
@@ -22,59 +74,82 @@ class HttpTransport:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._idle: list[Line | Detour] = []
-        self._room = threading.BoundedSemaphore(IN_FLIGHT)
-        self._pid = os.getpid()
         self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._census = Census(lambda: httpx.connection(self._target))
+        self._idle: list[Connection | httpx.MockedConnection] = []
+        self._waiting: deque[SimpleQueue[Connection | httpx.MockedConnection]] = deque()
 
     def send(self, request: Request) -> Reply:
         """Send once, within `request.timeout`."""
         if self._closed:
-            raise ConfigError("this client is closed")
+            raise ConfigError(CLOSED)
         if self._pid != os.getpid():
             self._after_fork()
         deadline = time.monotonic() + request.timeout
-        if not self._room.acquire(timeout=request.timeout):
-            raise DeadlineError("too many requests under way: none ended in time", sent=False)
+        connection = self._take(deadline)
         try:
-            return self._exchange(request, deadline)
+            return connection.send(request, deadline)
         finally:
-            self._room.release()
+            self._give_back(connection)
 
-    def _exchange(self, request: Request, deadline: float) -> Reply:
-        line = self._take()
-        reusable = False
-        try:
-            reply = line.send(request, deadline)
-            # After a 500 the server drops the connection, but only when it is used again.
-            reusable = reply.status < 500
-            return reply
-        except FAILURES as error:
-            raise failure(error) from None
-        finally:
-            if reusable and not self._closed:
-                self._idle.append(line)
-            else:
-                line.close()
+    def _take(self, deadline: float) -> Connection | httpx.MockedConnection:
+        if self._waiting:  # first come, first served
+            return self._wait(deadline)
+        return self._idle_one() or self._census.add() or self._wait(deadline)
 
-    def _take(self) -> Line | Detour:
-        kind = Detour if Detour.needed(self._target) else Line
+    def _idle_one(self) -> Connection | httpx.MockedConnection | None:
         while self._idle:
             try:
-                line = self._idle.pop()
+                connection = self._idle.pop()
             except IndexError:  # another thread was faster
                 break
-            if type(line) is kind and line.usable():
-                return line
-            line.close()
-        return kind(self._target)
+            if connection.reusable:
+                return connection
+            connection.close()
+        return None
+
+    def _wait(self, deadline: float) -> Connection | httpx.MockedConnection:
+        handed: SimpleQueue[Connection | httpx.MockedConnection] = SimpleQueue()
+        self._waiting.append(handed)
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                with contextlib.suppress(Empty):
+                    return handed.get(timeout=min(left, GLANCE))
+                if (found := self._idle_one() or self._census.add()) is not None:
+                    return found
+        finally:
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(handed)
+            while not handed.empty():
+                self._give_back(handed.get_nowait())
+        raise DeadlineError(CROWDED, sent=False)
+
+    def _give_back(self, connection: Connection | httpx.MockedConnection) -> None:
+        if self._closed or not connection.rested:
+            connection.close()
+        try:
+            handed = self._waiting.popleft()
+        except IndexError:
+            if not connection.closed:
+                self._idle.append(connection)
+            return
+        if not connection.closed and not connection.reusable:
+            connection.close()
+        if (heir := self._census.add() if connection.closed else connection) is not None:
+            handed.put(heir)
 
     def _after_fork(self) -> None:
-        # The parent still speaks on these sockets: drop them without a word.
-        self._pid, self._idle, self._room = os.getpid(), [], threading.BoundedSemaphore(IN_FLIGHT)
+        mine = self._idle
+        self._begin()
+        for connection in mine:  # copies: the parent's own stay open, and nothing is said on them
+            connection.close()
 
     def close(self) -> None:
         """Close every connection."""
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        while (connection := self._idle_one()) is not None:
+            connection.close()

@@ -1,228 +1,122 @@
-"""Sockets that know the call's deadline.
+"""TCP sockets that know a call's deadline, blocking; `async_sockets` has those of asyncio and trio. Bytes only.
 
-httpx's timeout is per read: a reply dripped a byte a second outlives it for ever. Here each read gets what is left.
+All have the same face: `swap` writes, and returns the next bytes that were read, even before all is written (a service
+may refuse a request before it has read its body); `silent` tells whether nothing has arrived unasked. Each wait gets
+the rest of the deadline, not a fresh timeout: a peer that sends or takes a byte a second would outlive it for ever.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
+import math
 import select
 import socket
-import ssl
-import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any, cast
+from typing import Any
 
-import anyio
-import httpcore
-
+AT_ONCE = 64 * 1024
 SHARE = 0.1
 """Of the time that is left, an address with others after it gets so much: one may swallow every packet."""
 
 
-class Clock:
-    """The deadline of the request that a slot is busy with."""
-
-    at = 0.0
-
-    def left(self) -> float:
-        left = self.at - time.monotonic()
-        if left <= 0:
-            raise httpcore.ReadTimeout
-        return left
+def left(deadline: float) -> float:
+    """Seconds until the deadline, which has not passed."""
+    rest = deadline - time.monotonic()
+    if rest <= 0:
+        raise TimeoutError
+    return rest
 
 
-class _Stream(httpcore.NetworkStream):
-    """A socket whose every read and write gets what is left of the deadline, not a fresh timeout.
+class BlockingSocket:
+    """A non-blocking socket that is waited for: a socket with a timeout costs two more system calls each time."""
 
-    What is written is held until something is read: head and body leave in one packet instead of two.
-    """
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sock = sock
+        self._readable, self._either = waiter(sock, write=False), waiter(sock, write=True)
+        self.unsent = memoryview(b"")
 
-    def __init__(self, inner: httpcore.NetworkStream, clock: Clock) -> None:
-        self._inner, self._clock, self._held = inner, clock, b""
+    def swap(self, data: bytes, deadline: float) -> bytes:
+        """Write, then read; what is read ends the writing."""
+        if data:
+            self.unsent = memoryview(bytes(self.unsent) + data)
+        while self.unsent:
+            try:
+                self.unsent = self.unsent[self._sock.send(self.unsent) :]
+            except BlockingIOError:
+                if self._either(left(deadline)) == "read":
+                    break
+            except OSError as error:
+                return _last_words(self._sock, error)
+        while not self._readable(left(deadline)):
+            pass
+        return self._sock.recv(AT_ONCE)
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._held:
-            held, self._held = self._held, b""
-            self._inner.write(held, self._clock.left())
-        return self._inner.read(max_bytes, self._clock.left())
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._held += buffer
+    @property
+    def silent(self) -> bool:
+        """Has nothing arrived, the end of the stream included?"""
+        return not self.unsent and not self._readable(0)
 
     def close(self) -> None:
-        self._inner.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        return _Stream(self._inner.start_tls(ssl_context, server_hostname, self._clock.left()), self._clock)
-
-    def get_extra_info(self, info: str) -> Any:  # the signature is httpcore's
-        return self._inner.get_extra_info(info)
+        """Close at once."""
+        self._sock.close()
 
 
-class DeadlineBackend(httpcore.NetworkBackend):
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._inner = clock, httpcore.SyncBackend()
+def waiter(sock: socket.socket, *, write: bool) -> Callable[[float], str]:
+    """A function that waits until the socket is readable ("read") or else writable ("write"), or "" when it is not."""
+    if not hasattr(select, "poll"):  # Windows
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,  # the signature is httpcore's
-    ) -> httpcore.NetworkStream:
-        failed: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
-        addresses = _addresses(host, port, self._clock.left())
-        for address in addresses:
-            left = self._clock.left()
-            try:
-                patience = left if address == addresses[-1] else left * SHARE
-                inner = self._inner.connect_tcp(address, port, patience, local_address, socket_options)
-                return _Stream(inner, self._clock)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failed = error
-        raise failed or httpcore.ConnectError
+        def choose(timeout: float) -> str:
+            ready = select.select([sock], [sock] if write else [], [sock], timeout)
+            return "read" if ready[0] or ready[2] else "write" if ready[1] else ""
 
-
-class _AsyncStream(httpcore.AsyncNetworkStream, asyncio.Protocol):
-    """A connection of asyncio's without the layers in between, which cost as much as the rest of a request.
-
-    The caller keeps the deadline, and closes what it breaks off.
-    """
-
-    _transport: asyncio.Transport
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._wanted: asyncio.Future[None] | None = None
-        self._got, self._ended = b"", False
-        self._broken: Exception | None = None
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        while not self._got and not self._ended:
-            if self._broken is not None:
-                raise httpcore.ReadError from self._broken
-            self._wanted = self._loop.create_future()
-            await self._wanted
-        got, self._got = self._got, b""
-        return got
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._transport.write(buffer)
-
-    async def aclose(self) -> None:
-        self._transport.abort()  # a farewell could take as long as the service likes
-        await asyncio.sleep(0)  # the socket is closed in the loop's next round
-
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        try:
-            secured = await self._loop.start_tls(self._transport, self, ssl_context, server_hostname=server_hostname)
-        except OSError as error:
-            raise httpcore.ConnectError from error
-        self._transport = cast("asyncio.Transport", secured)
-        return self
-
-    def get_extra_info(self, info: str) -> Any:  # the signature is httpcore's
-        if info == "is_readable":  # of an idle connection: anything to read, its end included, means that it is over
-            return bool(self._got) or self._ended or self._transport.is_closing() or _readable(self._transport)
-        return self._transport.get_extra_info(info)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._got += data
-        self._wake()
-
-    def eof_received(self) -> None:
-        self._ended = True
-        self._wake()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._broken = exc or ConnectionAbortedError()
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._wanted is not None and not self._wanted.done():
-            self._wanted.set_result(None)
-
-
-def _readable(transport: asyncio.Transport) -> bool:
-    """Has something arrived that the loop has not seen yet? It may have been held up for long by whoever blocks it."""
-    number = transport.get_extra_info("socket").fileno()
-    if sys.platform == "win32":
-        return bool(select.select([number], [], [], 0)[0])
+        return choose
     poll = select.poll()
-    poll.register(number, select.POLLIN)
-    return bool(poll.poll(0))
+    poll.register(sock, select.POLLIN | select.POLLOUT if write else select.POLLIN)
+
+    def wait(timeout: float) -> str:
+        ready = poll.poll(math.ceil(timeout * 1000))
+        return "" if not ready else "write" if ready[0][1] == select.POLLOUT else "read"
+
+    return wait
 
 
-class _AsyncioBackend(httpcore.AsyncNetworkBackend):
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,  # the signature is httpcore's
-    ) -> httpcore.AsyncNetworkStream:
-        loop = asyncio.get_running_loop()
-        failed: OSError | None = None
+def _last_words(sock: socket.socket, error: OSError) -> bytes:
+    """The bytes that a peer sent before it hung up on what we were writing; a refusal stands there, if anything."""
+    try:
+        return sock.recv(AT_ONCE)
+    except OSError:
+        raise error from None
+
+
+def connect(host: str, port: int, deadline: float) -> BlockingSocket:
+    """Open a connection to the first address of the host that answers."""
+    failed: OSError = ConnectionError("the host has no address")
+    addresses = _addresses(host, port, left(deadline))
+    for address in addresses:
+        rest = left(deadline)
+        patience = rest if address == addresses[-1] else rest * SHARE
         try:
-            addresses = (
-                [host] if _is_address(host) else _unique(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-            )
+            return BlockingSocket(socket.create_connection((address, port), patience))
         except OSError as error:
-            raise httpcore.ConnectError from error
-        for address in addresses:
-            left = anyio.current_effective_deadline() - anyio.current_time()
-            try:
-                with anyio.move_on_after(None if address == addresses[-1] else left * SHARE):
-                    return (await loop.create_connection(_AsyncStream, address, port))[1]
-            except OSError as error:
-                failed = error
-        raise httpcore.ConnectError from failed
-
-
-def awaited_backend() -> httpcore.AsyncNetworkBackend:
-    """The sockets of the event loop that runs here."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return cast("httpcore.AsyncNetworkBackend", httpcore.TrioBackend())
-    return _AsyncioBackend()
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _unique(found: Iterable[tuple[Any, ...]]) -> Sequence[str]:
-    return list(dict.fromkeys(str(info[4][0]) for info in found))
+            failed = error
+    left(deadline)  # a timeout of the last one is the call's
+    raise failed
 
 
 def _addresses(host: str, port: int, timeout: float) -> Sequence[str]:
     """Look the host up within the deadline: the system's resolver takes no timeout, so a thread waits for it."""
-    if _is_address(host):
+    if is_address(host):
         return [host]
     answers: SimpleQueue[Sequence[str] | OSError] = SimpleQueue()
 
     def look_up() -> None:
         try:
-            answers.put(_unique(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+            answers.put(unique(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
         except OSError as error:
             answers.put(error)
 
@@ -230,7 +124,19 @@ def _addresses(host: str, port: int, timeout: float) -> Sequence[str]:
     try:
         answer = answers.get(timeout=timeout)
     except Empty:
-        raise httpcore.ConnectTimeout from None
+        raise TimeoutError from None
     if isinstance(answer, OSError):
-        raise httpcore.ConnectError from answer
+        raise answer
     return answer
+
+
+def is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def unique(found: Iterable[tuple[Any, ...]]) -> Sequence[str]:
+    return list(dict.fromkeys(str(info[4][0]) for info in found))

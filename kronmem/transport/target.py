@@ -1,54 +1,44 @@
-"""Where requests go, what can go wrong on the way, and transports that users pass in; the only module with httpx."""
+"""The address of a service, the headers that every request to it carries, and errors that name it."""
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 import ssl
-import time
-from collections.abc import Iterable
-from functools import cached_property
-from typing import NamedTuple
-from urllib.parse import quote, unquote_to_bytes, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import quote, urlsplit
 
-import anyio
 import h11
-import httpcore
 import httpx
-from pydantic import SecretStr
+from pydantic import SecretBytes, SecretStr
 
-from kronmem.core.wire import Reply, Request
-from kronmem.errors import ConfigError, DeadlineError, TransportError
-from kronmem.settings import is_loopback
-from kronmem.transport.body import Body
-
-HttpxTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
+from kronmem.core.wire import Request
+from kronmem.errors import CertificateError, ConfigError, DeadlineError, TransportError
+from kronmem.settings import address_of
+from kronmem.transport.proxy import Proxy, bracketed, proxy_for
 
 IN_FLIGHT = 100
+"""Connections of one client at most: httpx's default, and what the usual servers take from one peer."""
 KEEP_ALIVE = 30.0
+"""Seconds that an idle connection may be used again: the usual balancers close after 60, uvicorn after 5."""
 
-_TIMEOUTS = (httpcore.TimeoutException, httpx.TimeoutException, TimeoutError)
-_NOT_SENT = (
-    httpcore.ConnectError,
-    httpcore.ConnectTimeout,
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpcore.ProxyError,
-)
-FAILURES = (
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.ProxyError,
-    httpcore.UnsupportedProtocol,
-    httpcore.ConnectionNotAvailable,
-    httpx.TransportError,
-    h11.ProtocolError,
-    OSError,
-    *_TIMEOUTS,
-)
+FAILURES = (OSError, h11.ProtocolError)
+"""Exceptions of the network, TLS and timeouts included, for `Target.failure` to translate."""
+
+_UNTRUSTED = {
+    "UNSUPPORTED_PROTOCOL": "its TLS version is too old",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "its TLS version is too old",
+    "NO_PROTOCOLS_AVAILABLE": "no TLS version in common",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "no cipher in common",
+    "TLSV1_ALERT_INSUFFICIENT_SECURITY": "no cipher in common",
+    "DH_KEY_TOO_SMALL": "its key is too short",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it asks for a client certificate",
+}
+"""OpenSSL's names for a handshake that no repetition mends."""
 
 
 class Target:
-    """Where requests go and what every one of them carries."""
+    """A service's address, and all that a request to it carries beside its own content."""
 
     def __init__(self, url: str, key: SecretStr | None) -> None:
         parts = urlsplit(url)
@@ -58,7 +48,12 @@ class Target:
         self.port = parts.port or (443 if parts.scheme == "https" else 80)
         self.prefix = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
         self.netloc = parts.netloc if name.isascii() else parts.netloc.lower().replace(name, self.host)
+        self.address = address_of(url)
         self._key = key
+        self._head: SecretBytes | None = None
+        self._proxy: Proxy | None = None
+        self._proxied: bool | None = None
+        self._context: ssl.SSLContext | None = None
 
     def headers(self, request: Request) -> list[tuple[bytes, bytes]]:
         """Every header of a request; the key is read out of its wrapper only here."""
@@ -75,125 +70,124 @@ class Target:
             found.append((b"content-length", str(len(request.body or b"")).encode("ascii")))
         return found
 
+    def encode(self, request: Request) -> bytes:
+        """The bytes of a request, head and body; through a proxy that is no tunnel, with the whole address."""
+        forwarded = self.proxy is not None and self.scheme == "http"
+        where = self.url(request) if forwarded else self.path(request)
+        own = [where, *(f"{name}: {value}" for name, value in request.headers)]
+        if not all(line.isascii() and line.isprintable() for line in own):
+            raise ConfigError("a path or header holds a line break or a character beyond ASCII")
+        if request.body is not None or request.method in ("POST", "PUT", "PATCH"):
+            own.append(f"content-length: {len(request.body or b'')}")
+        own[0] = f"{request.method} {where} HTTP/1.1"
+        return b"".join(("\r\n".join(own).encode("ascii"), self._same_for_all(), request.body or b""))
+
+    def _same_for_all(self) -> bytes:
+        """The headers that do not change, encoded once, with the empty line after them."""
+        if self._head is None:
+            lines = [b"", *(name + b": " + value for name, value in self.headers(Request("GET", "/")))]
+            if self.proxy is not None and self.scheme == "http" and self.proxy.authorization:
+                lines.append(b"proxy-authorization: " + self.proxy.authorization)
+            self._head = SecretBytes(b"\r\n".join([*lines, b"", b""]))
+        return self._head.get_secret_value()
+
     def path(self, request: Request) -> str:
         """The request's target with its query."""
+        if not request.query:
+            return f"{self.prefix}{request.path}"
         query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in request.query)
-        return f"{self.prefix}{request.path}{'?' + query if query else ''}"
+        return f"{self.prefix}{request.path}?{query}"
 
     def url(self, request: Request) -> str:
-        """The whole address, for a transport that was passed in."""
+        """The whole address of a request."""
         return f"{self.scheme}://{self.netloc}{self.path(request)}"
 
     @property
-    def origin(self) -> httpcore.Origin:
-        """Scheme, host and port, as httpcore wants them."""
-        return httpcore.Origin(self.scheme.encode("ascii"), self.host.encode("ascii"), self.port)
+    def authority(self) -> str:
+        """Host and port, as CONNECT names them."""
+        return f"{bracketed(self.host)}:{self.port}"
 
-    @cached_property
-    def tls(self) -> ssl.SSLContext | None:
-        """Built once, and only where it is needed: it costs more than a hundred requests."""
-        try:
-            return httpx.create_ssl_context() if self.scheme == "https" else None
-        except OSError as error:  # an SSLError is one too
-            raise ConfigError("SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read") from error
-
-    @cached_property
+    @property
     def proxy(self) -> Proxy | None:
-        """The proxy that the environment names for this host; read once. This machine is never proxied."""
-        if is_loopback(self.host) or proxy_bypass(self.host):
-            return None
-        found = getproxies().get(self.scheme) or getproxies().get("all")
-        return _proxy(found) if found else None
+        """The proxy that the environment names for this host, read once."""
+        if self._proxied is None:
+            self._proxy = proxy_for(self.scheme, self.host, self.port)
+            self._proxied = self._proxy is not None
+        return self._proxy
 
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The trusted certificates, read once and only where they are needed: it costs more than a hundred requests.
 
-class Proxy(NamedTuple):
-    """A proxy and who we are there."""
-
-    url: httpcore.URL
-    auth: tuple[bytes, bytes] | None
-
-
-def _proxy(found: str) -> Proxy:
-    try:
-        parts = urlsplit(found if "://" in found else f"http://{found}")
-        usual = {"http": 80, "https": 443}[parts.scheme]
-        port = parts.port or usual
-        host = (parts.hostname or "").encode("idna")
-    except (ValueError, KeyError):
-        raise ConfigError(
-            "the environment names a proxy that is not spoken to in HTTP; "
-            "name another one, or pass an httpx transport that knows it as transport="
-        ) from None
-    auth = (unquote_to_bytes(parts.username), unquote_to_bytes(parts.password or "")) if parts.username else None
-    return Proxy(httpcore.URL(scheme=parts.scheme, host=host, port=port, target="/"), auth)
-
-
-def failure(error: BaseException) -> TransportError:
-    """Our error for theirs; only the kind is told, for their text may hold the address with its query."""
-    if isinstance(error, _TIMEOUTS):
-        return DeadlineError(
-            "the call's time was up before the service had answered", sent=not isinstance(error, _NOT_SENT)
-        )
-    if isinstance(error, _NOT_SENT):
-        return TransportError(f"the service cannot be reached ({type(error).__name__})", sent=False)
-    return TransportError(f"the connection to the service broke ({type(error).__name__})")
-
-
-def names(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by their names in lower case."""
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
-
-
-class Injected:
-    """Requests through an httpx transport that the user passed in, for tests and special networks."""
-
-    def __init__(self, target: Target, transport: httpx.BaseTransport | httpx.AsyncBaseTransport) -> None:
-        self._target, self._transport = target, transport
-
-    def _request(self, request: Request) -> httpx.Request:
-        limits = dict.fromkeys(("connect", "read", "write", "pool"), request.timeout)
-        headers = self._target.headers(request)
-        url = self._target.url(request)
-        return httpx.Request(request.method, url, headers=headers, content=request.body, extensions={"timeout": limits})
-
-    def send(self, request: Request) -> Reply:
-        """Send once."""
-        if not isinstance(self._transport, httpx.BaseTransport):
-            raise ConfigError("this transport can only be awaited; use it with AsyncClient")
-        try:
-            response = self._transport.handle_request(self._request(request))
+        Without a lock: one that another thread held at a fork would stay locked, and two contexts do no harm.
+        """
+        if self._context is None:
             try:
-                body = _collect(response.iter_bytes())
-            finally:
-                response.close()
-        except FAILURES as error:
-            raise failure(error) from None
-        return Reply(response.status_code, body, names(response.headers.raw), time.time())
+                self._context = httpx.create_ssl_context()
+            except OSError as error:  # an SSLError is one too
+                raise ConfigError("SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read") from error
+        return self._context
 
-    async def asend(self, request: Request) -> Reply:
-        """Send once, awaiting."""
-        if not isinstance(self._transport, httpx.AsyncBaseTransport):
-            raise ConfigError("this transport cannot be awaited; use it with Client")
-        try:
-            with anyio.fail_after(request.timeout):
-                response = await self._transport.handle_async_request(self._request(request))
-                try:
-                    body = _collect([chunk async for chunk in response.aiter_bytes()])
-                finally:
-                    await response.aclose()
-        except FAILURES as error:
-            raise failure(error) from None
-        return Reply(response.status_code, body, names(response.headers.raw), time.time())
+    # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def close(self) -> None:
-        """Nothing: whoever passed the transport in closes it."""
+    def failure(self, error: BaseException, request: Request, *, sent: bool) -> TransportError | CertificateError:
+        """Our error for one of the network's. Addresses and reasons are named, paths and keys never."""
+        if isinstance(error, TimeoutError) and error.errno is None:  # with a number it is the kernel's, not the call's
+            return self.timed_out(request, sent=sent)
+        if isinstance(error, ssl.SSLError) and (distrust := _distrust(error)):
+            return CertificateError(
+                f"the TLS of {self._peer(error)} cannot be trusted: {distrust.rstrip('.')}. "
+                "Check the url; an authority of your own is named by SSL_CERT_FILE."
+            )
+        if sent and not isinstance(error, ProxyRefusedError):
+            return TransportError(f"the connection to {self.address} broke ({_reason(error)})")
+        if self.proxy is not None:
+            way = f"{self.address} through the proxy {self.proxy.address}"
+            return TransportError(
+                f"cannot connect to {way} ({_reason(error)}). Check HTTP_PROXY, HTTPS_PROXY, NO_PROXY.", sent=False
+            )
+        return TransportError(
+            f"cannot connect to {self.address} ({_reason(error)}). Is the service running? `kronmem doctor` checks.",
+            sent=False,
+        )
 
-    async def aclose(self) -> None:
-        """Nothing: whoever passed the transport in closes it."""
+    def timed_out(self, request: Request, *, sent: bool) -> DeadlineError:
+        """The error of a call whose deadline has passed."""
+        return DeadlineError(
+            f"timed out after {seconds(request.timeout)} s: {request.method} {self.address}/…", sent=sent
+        )
+
+    def _peer(self, error: ssl.SSLError) -> str:
+        return str(getattr(error, "peer", "") or self.address)
 
 
-def _collect(chunks: Iterable[bytes]) -> bytes:
-    body = Body({})
-    for chunk in chunks:
-        body.add(chunk)
-    return body.bytes()
+class ProxyRefusedError(OSError):
+    """A proxy did not let us through."""
+
+    def __init__(self, status: int) -> None:
+        hint = ": it wants another user or password" if status == 407 else ""
+        super().__init__(f"the proxy answered {status}{hint}")
+        self.status = status
+
+
+def _distrust(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return _UNTRUSTED.get(error.reason or "", "")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, h11.ProtocolError):
+        return "no valid HTTP reply"  # its own text may quote the reply
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {(error.reason or 'connection closed').lower().replace('_', ' ')}"
+    if isinstance(error, OSError):
+        known = error.errno in errno.errorcode and not isinstance(error, socket.gaierror)
+        text = os.strerror(error.errno or 0) if known else error.strerror or str(error)
+        return text[:1].lower() + text[1:] if text else "connection closed"
+    return type(error).__name__
+
+
+def seconds(time: float) -> str:
+    """A time for a message, without digits that mean nothing."""
+    return f"{time:.2f}".rstrip("0").rstrip(".") if time < 1 else f"{time:.1f}".removesuffix(".0")

@@ -255,6 +255,24 @@ def test_the_breaker_opens_probes_once_and_doubles_its_pause() -> None:
     assert said[-1] == "closed"
 
 
+def test_an_open_breaker_names_the_address_and_the_next_attempt() -> None:
+    breaker = Breaker(address="https://memory.example:443", state="open", opened_at=10.0, pause=4.0)
+    with pytest.raises(
+        UnavailableError, match=r"^circuit breaker open for https://memory\.example:443, next attempt in 4 s$"
+    ):
+        breaker.admit(10.5)
+    breaker.admit(14.0)
+    with pytest.raises(UnavailableError, match="next attempt after the probe under way"):
+        breaker.admit(20.0)
+
+
+def test_a_probe_that_nobody_heard_of_again_does_not_bar_others_for_ever() -> None:
+    breaker = Breaker(state="open", opened_at=0.0, pause=1.0)
+    breaker.admit(1.0)
+    breaker.admit(31.0)
+    assert breaker.state == "half-open"
+
+
 def test_a_probe_that_was_given_up_does_not_block_the_next() -> None:
     clock = Clock()
     known = link(clock, breaker=Breaker(state="open"))

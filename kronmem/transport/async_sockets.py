@@ -1,0 +1,230 @@
+"""TCP sockets of asyncio and trio with the same face as the blocking one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+
+from kronmem.transport.sockets import AT_ONCE, SHARE, is_address, left, unique, waiter
+
+if TYPE_CHECKING:
+    import trio
+
+_MOST_UNREAD = 256 * 1024
+"""Bytes that asyncio may have read ahead of us: as much as it reads at once."""
+
+# ── asyncio ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AsyncioSocket(asyncio.Protocol):
+    """A connection of asyncio's without its streams, which cost as much as the rest of a request.
+
+    Bytes that arrive while nobody asked for any end it: they are kept by nobody, so they cannot pile up either.
+    """
+
+    _transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wanted: asyncio.Future[None] | None = None
+        self._got, self._ended, self._paused = b"", False, False
+        self._broken: Exception | None = None
+        self.asked = False
+        """Is a request under way?"""
+
+    async def swap(self, data: bytes, deadline: float) -> bytes:
+        """Write, then read; what is read need not wait for the writing."""
+        if data:
+            self._transport.write(data)
+        while not self._got and not self._ended:
+            if self._broken is not None:
+                raise self._broken
+            await self._arrival(left(deadline))
+        got, self._got = self._got, b""
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        return got
+
+    async def _arrival(self, timeout: float) -> None:
+        # A timer of the loop's costs a tenth of a cancel scope.
+        self._wanted = wanted = self._loop.create_future()
+        timer = self._loop.call_later(timeout, _expire, wanted)
+        try:
+            await wanted
+        finally:
+            timer.cancel()
+            self._wanted = None
+
+    @property
+    def silent(self) -> bool:
+        """Has nothing arrived, the end of the stream included? The loop may have been held up for long."""
+        if self._got or self._ended or self._transport.is_closing() or self._transport.get_write_buffer_size():
+            return False
+        return not self._readable(0)
+
+    def close(self) -> None:
+        """Close at once; a farewell could take as long as the service likes."""
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._readable = waiter(transport.get_extra_info("socket"), write=False)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        if not self.asked:
+            self._ended = True
+            return self._transport.abort()
+        self._got = self._got + data if self._got else data
+        if len(self._got) > _MOST_UNREAD and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        return self._wake()
+
+    def eof_received(self) -> None:
+        """Called by asyncio, which then closes the connection."""
+        self._ended = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio, just before it closes the socket."""
+        if exc is not None and self.asked and not self._ended:
+            with contextlib.suppress(OSError), _copied(self._transport.get_extra_info("socket")) as sock:
+                self._got += sock.recv(AT_ONCE)  # a refusal may have come before the writing failed
+        self._broken = exc or ConnectionAbortedError("connection closed")
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)
+
+
+def _expire(wanted: asyncio.Future[None]) -> None:
+    if not wanted.done():
+        wanted.set_exception(TimeoutError())
+
+
+def _copied(sock: socket.socket) -> socket.socket:
+    return socket.socket(sock.family, sock.type, sock.proto, os.dup(sock.fileno()))
+
+
+async def _dial_asyncio(address: str, port: int) -> AsyncioSocket:
+    return (await asyncio.get_running_loop().create_connection(AsyncioSocket, address, port))[1]
+
+
+# ── trio ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class TrioSocket:
+    """A socket of trio's. Nobody reads while nobody asks, so what arrives then is the kernel's to bound."""
+
+    asked = False
+
+    def __init__(self, sock: trio.socket.SocketType) -> None:
+        self._sock = sock
+        self._unsent = memoryview(b"")
+
+    async def swap(self, data: bytes, deadline: float) -> bytes:
+        """Write, then read; what is read ends the writing."""
+        import trio
+
+        if data:
+            self._unsent = memoryview(bytes(self._unsent) + data)
+        with trio.move_on_after(left(deadline)):
+            try:
+                return await self._swap()
+            except trio.ClosedResourceError as error:  # by the client's own close()
+                raise ConnectionAbortedError("connection closed") from error
+        raise TimeoutError
+
+    async def _swap(self) -> bytes:
+        stuck = False
+        while self._unsent and not (stuck and await self._readable_first()):
+            try:
+                self._unsent = self._unsent[await self._sock.send(self._unsent) :]
+            except OSError as error:
+                return await self._last_words(error)
+            stuck = True
+        return await self._sock.recv(AT_ONCE)
+
+    async def _readable_first(self) -> bool:
+        """Wait until the socket takes more, or has something to read."""
+        import trio
+
+        async def wait(until: Callable[[Any], Awaitable[None]]) -> None:
+            await until(self._sock)
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait, trio.lowlevel.wait_readable)
+            nursery.start_soon(wait, trio.lowlevel.wait_writable)
+        return self._sock.is_readable()
+
+    async def _last_words(self, error: OSError) -> bytes:
+        if not self._sock.is_readable():
+            raise error
+        try:
+            return await self._sock.recv(AT_ONCE)
+        except OSError:
+            raise error from None
+
+    @property
+    def silent(self) -> bool:
+        """Has nothing arrived, the end of the stream included?"""
+        return not self._unsent and not self._sock.is_readable()
+
+    def close(self) -> None:
+        """Close at once."""
+        self._sock.close()
+
+
+async def _dial_trio(address: str, port: int) -> TrioSocket:
+    import trio
+
+    sock = trio.socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await sock.connect((address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return TrioSocket(sock)
+
+
+# ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+AwaitedSocket = AsyncioSocket | TrioSocket
+
+
+async def aconnect(host: str, port: int, deadline: float) -> AwaitedSocket:
+    """Open a connection to the first address of the host that answers, on the event loop that runs here."""
+    with anyio.fail_after(left(deadline)):
+        dial = _dial_asyncio if _on_asyncio() else _dial_trio
+        found = [] if is_address(host) else await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = unique(found) or [host]
+        failed: OSError = ConnectionError("the host has no address")
+        for address in addresses:
+            patience = None if address == addresses[-1] else left(deadline) * SHARE
+            try:
+                with anyio.move_on_after(patience):
+                    return await dial(address, port)
+            except OSError as error:
+                failed = error
+        raise failed
+
+
+def _on_asyncio() -> bool:
+    """Is it asyncio's loop that runs here, and not trio's?"""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,77 @@
+"""TLS as bytes, by the standard library's `SSLObject`: the same for every shell, and around itself. No I/O."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TypeVar
+
+from kronmem.transport.http1 import Conversation
+
+T = TypeVar("T")
+
+_AT_ONCE = 64 * 1024
+
+
+class Tls:
+    """One layer of TLS around a conversation."""
+
+    def __init__(self, context: ssl.SSLContext, host: str, address: str) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._address = address
+
+    @property
+    def drained(self) -> bool:
+        """Is nothing left to read, neither decrypted nor encrypted?"""
+        return not self._incoming.pending and not self._ssl.pending()
+
+    def handshake(self) -> Conversation[None]:
+        """Agree on keys and check the certificate."""
+        while True:
+            try:
+                return self._ssl.do_handshake()
+            except ssl.SSLWantReadError:
+                self._feed((yield self._outgoing.read()))
+            except ssl.SSLError as error:
+                error.peer = self._address  # type: ignore[attr-defined] # for the message: there may be two layers
+                raise
+
+    def carry(self, inner: Conversation[T]) -> Conversation[T]:
+        """The conversation `inner`, encrypted.
+
+        Each record is handed on before the next is decrypted, so that one beyond the reply stays where `drained`
+        sees it: half a record inside OpenSSL shows nowhere.
+        """
+        try:
+            said = next(inner)
+            while True:
+                said = inner.send((yield from self._swap(said)))
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+    def _swap(self, said: bytes | None) -> Conversation[bytes | None]:
+        if said is None:
+            return (yield None)
+        self._encrypt(said)
+        heard = None if said else self._decrypted()
+        while heard is None:
+            self._feed((yield self._outgoing.read()))
+            heard = self._decrypted()
+        return heard
+
+    def _encrypt(self, said: bytes) -> None:
+        rest = memoryview(said)
+        while rest:
+            rest = rest[self._ssl.write(rest) :]
+
+    def _decrypted(self) -> bytes | None:
+        try:
+            return self._ssl.read(_AT_ONCE)
+        except ssl.SSLWantReadError:
+            return None
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
+
+    def _feed(self, heard: bytes | None) -> None:
+        self._incoming.write(heard) if heard else self._incoming.write_eof()

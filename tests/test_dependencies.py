@@ -1,0 +1,68 @@
+"""The metadata, held against the code: nothing is imported that is not declared, nothing declared that is not used."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import lru_cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from tests.test_layout import MODULES, PACKAGE, imports
+
+PROJECT: dict[str, Any] = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["project"]
+# Names that packages_distributions cannot know where the package is not installed, or knows two owners of.
+OWNERS = {"autogen": "autogen", "psycopg": "psycopg", "fastembed": "fastembed"}
+ON_BEHALF = {"autogen-agentchat": {"autogen_core"}, "pydantic": {"pydantic_core"}}
+"""Brought along by a package that cannot do without it and fixes its version."""
+
+
+def distribution(requirement: str) -> str:
+    """The name in a requirement, as packaging normalises it."""
+    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower()  # type: ignore[index] # always matches
+
+
+@lru_cache
+def third_party(path: Path) -> set[str]:
+    tops = {name.split(".")[0] for name in imports(path)}
+    return tops - set(sys.stdlib_module_names) - {"kronmem"}
+
+
+DISTRIBUTIONS = packages_distributions()
+
+
+def owner(module: str) -> str:
+    known = OWNERS.get(module) or DISTRIBUTIONS.get(module, [module])[0]
+    return distribution(known)
+
+
+def declared() -> tuple[set[str], set[str]]:
+    """The required packages, and those of the extras."""
+    required = {distribution(one) for one in PROJECT["dependencies"]}
+    return required, {distribution(one) for many in PROJECT["optional-dependencies"].values() for one in many}
+
+
+def undeclared(path: Path, packages: set[str]) -> set[str]:
+    brought = {module for package in packages for module in ON_BEHALF.get(package, ())}
+    return {module for module in third_party(path) - brought if owner(module) not in packages}
+
+
+def test_every_import_is_declared_and_every_requirement_imported() -> None:
+    required, extras = declared()
+    assert not {f"{path.name}: {module}" for path in MODULES for module in undeclared(path, required | extras)}
+    assert required <= {owner(module) for path in MODULES for module in third_party(path)}
+
+
+def test_a_client_needs_no_extra_but_the_one_that_it_was_asked_for() -> None:
+    required, _ = declared()
+    for path in MODULES:
+        if path.relative_to(PACKAGE).parts[0] in ("core", "transport", "outbox", "text", "errors.py", "client.py"):
+            beyond = undeclared(path, required)
+            assert beyond <= {"trio"}, f"{path.name} imports {beyond}"
+            assert beyond <= set(PROJECT["optional-dependencies"])

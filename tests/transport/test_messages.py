@@ -1,0 +1,73 @@
+"""Errors of the transport tell the address, the cause and the remedy; never an id, a query or a key."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kronmem import DeadlineError, KronmemError, Retry, TransportError, UnavailableError
+from kronmem.transport.target import seconds
+from tests.services import RawServer
+from tests.services.raw import close, hang, respond, respond_raw
+from tests.shells import shell
+
+ONCE = Retry(attempts=1)
+PRIVATE = ("kv-secret", "alice", "question", "recall")
+
+
+def told(error: KronmemError) -> str:
+    """The message, without a trace of anything private."""
+    assert not [word for word in PRIVATE if word in str(error)]
+    return re.sub(r":\d{4,5}", ":PORT", str(error))
+
+
+def test_a_refused_connection_names_the_address_and_what_to_check(kind: str) -> None:
+    with RawServer([close()]) as server:
+        url = server.url
+    with shell(kind, url, api_key="kv-secret", retry=ONCE) as client, pytest.raises(TransportError) as caught:
+        client.recall("alice", "question")
+    assert told(caught.value) == (
+        "cannot connect to http://127.0.0.1:PORT (connection refused). Is the service running? `kronmem doctor` checks."
+    )
+
+
+def test_a_timeout_names_the_seconds_and_the_address(kind: str) -> None:
+    with RawServer([hang()]) as server:
+        with (
+            shell(kind, server.url, api_key="kv-secret", timeout=0.2) as client,
+            pytest.raises(DeadlineError) as caught,
+        ):
+            client.recall("alice", "question")
+    assert told(caught.value) == "timed out after 0.2 s: POST http://127.0.0.1:PORT/…"
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"), [(close(), "no valid HTTP reply"), (respond_raw(b"kv-secret\r\n\r\n"), "no valid HTTP reply")]
+)
+def test_a_broken_connection_names_the_address(kind: str, action: object, reason: str) -> None:
+    with RawServer([action]) as server:  # type: ignore[list-item] # a parameter
+        with (
+            shell(kind, server.url, api_key="kv-secret", retry=ONCE) as client,
+            pytest.raises(TransportError) as caught,
+        ):
+            client.recall("alice", "question")
+    assert told(caught.value) == f"the connection to http://127.0.0.1:PORT broke ({reason})"
+
+
+def test_an_open_breaker_names_the_address(kind: str) -> None:
+    with RawServer([respond(503)]) as server, shell(kind, server.url, api_key="kv-secret", retry=ONCE) as client:
+        with pytest.raises(UnavailableError) as caught:
+            for _ in range(10):
+                with pytest.raises(KronmemError) as last:
+                    client.recall("alice", "question")
+                if isinstance(last.value, UnavailableError):
+                    raise last.value
+    assert told(caught.value) == "circuit breaker open for http://127.0.0.1:PORT, next attempt in 1 s"
+
+
+@pytest.mark.parametrize(
+    ("time", "said"), [(10.0, "10"), (9.9996, "10"), (0.25, "0.25"), (0.2999, "0.3"), (7.44, "7.4"), (120.0, "120")]
+)
+def test_seconds_are_told_without_idle_digits(time: float, said: str) -> None:
+    assert seconds(time) == said

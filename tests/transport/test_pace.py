@@ -1,0 +1,194 @@
+"""Peers that send in crumbs, take in crumbs, or refuse before they have listened: deadlines hold, loops go on."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+import trustme
+
+from kronmem import AsyncClient, DeadlineError, Retry
+from kronmem.core.wire import Reply, Request
+from kronmem.transport.async_pool import AsyncHttpTransport
+from kronmem.transport.http1 import Http1
+from kronmem.transport.pool import HttpTransport
+from kronmem.transport.target import Target
+from tests.services import RawServer
+from tests.services.proxies import server_context
+from tests.services.raw import head
+from tests.shells import shell
+
+LARGE = bytes(24 * 1024 * 1024)
+"""More than the kernel's buffers on both sides take."""
+MANY = 20_000
+
+
+def in_chunks_of_one(_server: Any, connection: Any, _request: Any) -> None:
+    body = b'{"results": [' + b" " * MANY + b"]}"
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    connection.write(head(200, {"transfer-encoding": "chunked"}) + chunks)
+
+
+def endless_hints(server: Any, connection: Any, _request: Any) -> None:
+    with contextlib.suppress(OSError):
+        while not server.stopping.is_set():
+            connection.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000)
+    connection.close()
+
+
+async def turns(client: AsyncClient, expected: Any = None) -> int:
+    """How often another task had its turn while one call was under way."""
+    count = 0
+
+    async def other() -> None:
+        nonlocal count
+        while True:
+            await anyio.lowlevel.checkpoint()
+            count += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(other)
+        await anyio.lowlevel.checkpoint()
+        with pytest.raises(expected) if expected else contextlib.nullcontext():
+            await client.recall("alice", "question")
+        group.cancel_scope.cancel()
+    return count
+
+
+CRUMBS = {
+    "chunks of one byte": head(200, {"transfer-encoding": "chunked"}) + b"1\r\nx\r\n" * MANY,
+    "interim replies": b"HTTP/1.1 103 Early Hints\r\n\r\n" * MANY,
+}
+
+
+@pytest.mark.parametrize("crumbs", CRUMBS.values(), ids=CRUMBS)
+def test_a_reply_in_crumbs_is_read_in_short_stretches(crumbs: bytes) -> None:
+    """However much arrives at once: a conversation yields None where others may run."""
+    asking = Http1(Target("http://memory.example", None)).ask(Request("GET", "/health"))
+    assert next(asking)
+    assert asking.send(crumbs) is None
+    assert sum(1 for _ in itertools.takewhile(lambda said: said is None, asking)) > MANY / 1000
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_reply_in_chunks_of_one_byte_lets_other_tasks_run(backend: str) -> None:
+    async def main(url: str) -> int:
+        async with AsyncClient(url, timeout=100) as client:
+            return await turns(client)
+
+    with RawServer([in_chunks_of_one]) as server:
+        assert anyio.run(main, server.url, backend=backend) > MANY / 1000
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_interim_replies_without_end_keep_the_deadline_and_let_other_tasks_run(backend: str) -> None:
+    async def main(url: str) -> int:
+        async with AsyncClient(url, timeout=0.5, retry=Retry(attempts=1)) as client:
+            return await turns(client, DeadlineError)
+
+    with RawServer([endless_hints]) as server:
+        assert anyio.run(main, server.url, backend=backend) > 10
+
+
+@pytest.mark.parametrize("action", [in_chunks_of_one, endless_hints])
+def test_a_reply_in_crumbs_holds_nobody_beyond_the_deadline(kind: str, action: Any) -> None:
+    with RawServer([action]) as server, shell(kind, server.url, timeout=0.05, retry=Retry(attempts=1)) as client:
+        with pytest.raises(DeadlineError):
+            client.recall("alice", "question")
+
+
+# ── large requests ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def listening(
+    serve: Callable[[socket.socket], None], tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, list[int]]]:
+    """A server that does as it is told with each connection, and the list of those."""
+    served: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def run() -> None:
+            for number in itertools.count():
+                with contextlib.suppress(OSError):
+                    connection, _ = listener.accept()
+                    served.append(number)
+                    with tls.wrap_socket(connection, server_side=True) if tls else connection as one:
+                        serve(one)
+                if listener.fileno() < 0:
+                    return
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}", served
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+def send(kind: str, url: str, timeout: float) -> Reply:
+    """One request with a large body."""
+    request = Request("POST", "/upload", body=LARGE, timeout=timeout)
+    if kind == "sync":
+        transport = HttpTransport(Target(url, None))
+        with contextlib.closing(transport):
+            return transport.send(request)
+
+    async def main() -> Reply:
+        awaited = AsyncHttpTransport(Target(url, None))
+        try:
+            return await awaited.asend(request)
+        finally:
+            await awaited.aclose()
+
+    return anyio.run(main, backend=kind)
+
+
+def until_empty_line(connection: socket.socket) -> None:
+    heard = b""
+    while b"\r\n\r\n" not in heard:
+        heard += connection.recv(1024)
+
+
+@pytest.mark.parametrize("then", ["close", "wait"])
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+@pytest.mark.usefixtures("trusted")
+def test_a_refusal_before_the_body_was_read_is_that_refusal_after_one_try(
+    kind: str, then: str, secure: bool, authority: trustme.CA
+) -> None:
+    def refuse(connection: socket.socket) -> None:
+        until_empty_line(connection)
+        connection.sendall(head(413, {"content-length": "0", "connection": "close"}))
+        if then == "wait":  # with the connection open, and reading nothing
+            assert heard.wait(60)
+
+    heard = threading.Event()
+    with listening(refuse, server_context(authority, "127.0.0.1") if secure else None) as (url, served):
+        assert send(kind, url, 60).status == 413
+        heard.set()
+        assert len(served) == 1
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+@pytest.mark.usefixtures("trusted")
+def test_a_peer_that_reads_slowly_holds_nobody_beyond_the_deadline(
+    kind: str, secure: bool, authority: trustme.CA
+) -> None:
+    def sip(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while connection.recv(1000):
+                gone.wait(0.01)
+
+    gone = threading.Event()
+    with listening(sip, server_context(authority, "127.0.0.1") if secure else None) as (url, _):
+        with pytest.raises(DeadlineError, match=r"timed out after 0\.3 s: POST https?://127\.0\.0\.1:\d+/…"):
+            send(kind, url, 0.3)
+        gone.set()
