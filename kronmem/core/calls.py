@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NoReturn, TypeVar, cast
+from urllib.parse import quote
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic_core import to_json
@@ -218,6 +219,14 @@ def agents() -> Call[list[AgentInfo]]:
 def create_agent(name: str) -> Call[AgentInfo]:
     """Make an agent of that name."""
     return Call("agents", "POST", paths.AGENTS, kronvex.agent, body=to_json({"name": name}), headers=JSON)
+
+
+def update_agent(ref: str, name: str, metadata: dict[str, JsonValue]) -> Call[AgentInfo]:
+    """Rename an agent by the service's own id of it."""
+    body = to_json({"name": name, "metadata": metadata})
+    return Call(
+        "agents", "PATCH", paths.fill(paths.AGENT, agent=quote(ref, safe="")), kronvex.agent, body=body, headers=JSON
+    )
 
 
 def sessions(agent_id: str) -> Call[list[Session]]:

@@ -7,42 +7,22 @@ It looks at no clock and rolls no dice of its own: `Link` carries both, so a tes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kronmem.core import calls, kronvex
+from kronmem.core import kronvex
+from kronmem.core.names import Names, Resolver
+from kronmem.core.steps import Flow, Local, Pause, Step, local
 from kronmem.core.wire import Call, Reply, Request, read, retry_after
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError
 
+__all__ = ["RETRYABLE", "Breaker", "Budget", "Flow", "Link", "Local", "Pause", "Retry", "Step", "exchange", "local"]
+
 T = TypeVar("T")
+U = TypeVar("U")
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-@dataclass(frozen=True)
-class Pause:
-    """Sleep this long, then go on."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Local:
-    """Do this piece of blocking work on this machine, then go on; an awaiting driver does it in a thread."""
-
-    work: Callable[[], None]
-
-
-Step = Request | Pause | Local
-Flow = Generator[Step, Reply, T]
-
-
-def local(work: Callable[[], T]) -> Flow[T]:
-    """A flow that does `work` and returns its answer."""
-    answers: list[T] = []
-    yield Local(lambda: answers.append(work()))
-    return answers[0]
 
 
 @dataclass(frozen=True)
@@ -135,7 +115,7 @@ class Link:
     breaker: Breaker = field(default_factory=Breaker)
     budget: Budget = field(default_factory=Budget)
     most_hits: int = kronvex.MOST_HITS
-    ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
+    names: Names = field(default_factory=Names)
     """Under which id the service keeps an agent, where that is not its name."""
     lacks: set[str] = field(default_factory=lambda: set[str]())
     """Calls that this service turned out not to have."""
@@ -144,14 +124,21 @@ class Link:
 def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
     deadline = link.now() + timeout
-    known = link.ids.get(call.agent_id) if call.agent_id else None
+    known = link.names.ids.get(call.agent_id) if call.agent_id else None
     reply = yield from _attempts(call, known or call.agent_id, link, deadline)
-    if call.agent_id and (kronvex.wants_uuid(reply) or (known and kronvex.agent_is_gone(reply))):
-        found = yield from _resolve(call.agent_id, call.creates, link, deadline)
+    if call.agent_id and (kronvex.wants_uuid(reply) or kronvex.agent_is_gone(reply)):
+        found = yield from _resolver(call, known, link, deadline).run()
         if found is None and call.unknown is not None:
             return call.unknown()
         reply = yield from _attempts(call, found, link, deadline)
     return read(call, reply)
+
+
+def _resolver(call: Call[T], known: str | None, link: Link, deadline: float) -> Resolver:
+    def ask(question: Call[U], /) -> Flow[Reply]:
+        return _attempts(question, None, link, deadline)
+
+    return Resolver(link.names, call.agent_id or "", known, call.creates, ask, lambda: deadline - link.now())
 
 
 def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply]:
@@ -196,24 +183,3 @@ def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | Transpo
         link.breaker.succeeded()
         link.budget.earn()
     return reply
-
-
-def _resolve(name: str, create: bool, link: Link, deadline: float) -> Flow[str | None]:
-    """Find under which id the service keeps the agent `name`; only a write creates it."""
-    link.ids.pop(name, None)
-    found = yield from _named(name, link, deadline)
-    if found is None and create:
-        making = calls.create_agent(name)
-        made = yield from _attempts(making, None, link, deadline)
-        # Look again, even after a refusal: another process may have made it at the same moment, and
-        # whoever looks now must end on the same one, the oldest of that name.
-        found = (yield from _named(name, link, deadline)) or read(making, made).id
-    if found is not None:
-        link.ids[name] = found
-    return found
-
-
-def _named(name: str, link: Link, deadline: float) -> Flow[str | None]:
-    listing = calls.agents()
-    known = read(listing, (yield from _attempts(listing, None, link, deadline)))
-    return kronvex.oldest_named(known, name)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from kronmem.core import calls
 from kronmem.core.exchange import RETRYABLE, Breaker, Link, Retry, exchange
+from kronmem.core.names import Names
 from kronmem.errors import KronmemError, NotFoundError, ReplyError, StatusError, TransportError
 from kronmem.models import Memory
 from kronmem.outbox.queue import LEASE, Lane, OutboxFile, Waiting
@@ -42,13 +43,16 @@ class Sender:
     transport: Transport
     breaker: Breaker
     timeout: float
+    names: Names = field(default_factory=Names)
     paused_until: float = 0.0
     left: bool = False
     link: Link = field(init=False)
 
     def __post_init__(self) -> None:
         # One attempt each, past the client's breaker: the outbox has its own, longer patience.
-        self.link = Link(time.monotonic, random.random, Retry(attempts=1), Breaker(limit=1_000_000_000))
+        self.link = Link(
+            time.monotonic, random.random, Retry(attempts=1), Breaker(limit=1_000_000_000), names=self.names
+        )
 
     def remember(self, draft: calls.Draft, timeout: float) -> Memory:
         """Send one memory, once."""

@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from kronmem.core import calls, flows
 from kronmem.core.exchange import RETRYABLE, Breaker, Flow, Link, exchange, local
+from kronmem.core.names import Names
 from kronmem.errors import KronmemError, OutboxFullError, ReplyError, StatusError, StoreError, TransportError
 from kronmem.models import DeadLetter, Memory
 from kronmem.transport.drive import Transport
@@ -30,11 +31,19 @@ class Post:
     """One client's way into and out of an outbox file. Opens nothing before something is queued or found there."""
 
     def __init__(
-        self, path: str, service: str, key: str, transport: Callable[[], Transport], breaker: Breaker, timeout: float
+        self,
+        path: str,
+        service: str,
+        key: str,
+        transport: Callable[[], Transport],
+        breaker: Breaker,
+        timeout: float,
+        names: Names | None = None,
     ) -> None:
         self._path = os.path.abspath(path)
         self._service, self._key = service, key
         self._make_transport, self._breaker, self._timeout = transport, breaker, timeout
+        self._names = names or Names()
         self._joined: tuple[Delivery, Sender] | None = None
         self._pid = os.getpid()
         self._joining = threading.Lock()
@@ -141,7 +150,7 @@ class Post:
                 raise
             log.error("%s; it was set aside as %s and a new outbox begun", error, file.set_aside())
             lane = file.lane(self._service, self._key)
-        return Sender(lane, self._make_transport(), self._breaker, self._timeout)
+        return Sender(lane, self._make_transport(), self._breaker, self._timeout, self._names)
 
     def _file(self) -> OutboxFile:
         return self._arrive()[0].file
