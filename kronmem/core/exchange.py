@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from kronmem.core import kronvex
 from kronmem.core.names import Names, Resolver
-from kronmem.core.steps import Flow, Local, Pause, Step, local
+from kronmem.core.steps import Flow, Journal, Local, Pause, Step, local
 from kronmem.core.wire import Call, Reply, Request, read, retry_after
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError
 
@@ -117,6 +117,8 @@ class Link:
     most_hits: int = kronvex.MOST_HITS
     names: Names = field(default_factory=Names)
     """Under which id the service keeps an agent, where that is not its name."""
+    journal: Journal | None = None
+    """Where repairs note what they delete for a moment; the outbox keeps it."""
     lacks: set[str] = field(default_factory=lambda: set[str]())
     """Calls that this service turned out not to have."""
 
@@ -131,7 +133,27 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
         if found is None and call.unknown is not None:
             return call.unknown()
         reply = yield from _attempts(call, found, link, deadline)
+    if call.mend is not None and link.names.vendor:
+        return (yield from call.mend(reply, _Around(link, deadline)))
     return read(call, reply)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """This exchange, as a repair sees it."""
+
+    link: Link
+    deadline: float
+
+    @property
+    def journal(self) -> Journal | None:
+        return self.link.journal
+
+    def left(self) -> float:
+        return self.deadline - self.link.now()
+
+    def ask(self, call: Call[U], /) -> Flow[U]:
+        return exchange(call, self.link, self.left())
 
 
 def _resolver(call: Call[T], known: str | None, link: Link, deadline: float) -> Resolver:
@@ -143,9 +165,9 @@ def _resolver(call: Call[T], known: str | None, link: Link, deadline: float) -> 
 
 def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply]:
     """Send until something final comes back, within the deadline, the attempts and the retry budget."""
-    request = call.request(agent_ref)
     attempt = 1
     while True:
+        request = call.request(agent_ref, vendor=link.names.vendor)
         outcome = yield from _once(request, link, deadline)
         wait = link.retry.wait(attempt, link.random)
         if isinstance(outcome, Reply):
@@ -177,6 +199,7 @@ def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | Transpo
     except BaseException:
         link.breaker.abandoned()
         raise
+    link.names.vendor = link.names.vendor or kronvex.is_vendor(reply)
     if reply.status >= 500:
         link.breaker.failed(link.now())
     else:

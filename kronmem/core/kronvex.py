@@ -51,6 +51,20 @@ class WireMemory(BaseModel):
     deduplicated: bool | None = None
     superseded: bool = False
 
+    @property
+    def ours(self) -> dict[str, JsonValue] | None:
+        """The object that kronmem sent along; None: somebody else stored this row."""
+        carried = (self.metadata or {}).get(RESERVED)
+        return carried if isinstance(carried, dict) else None
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Every id under which a user of kronmem may know this row."""
+        ours = self.ours or {}
+        former = ours.get("was")
+        known = [self.id, ours.get("id"), *(former if isinstance(former, list) else [])]
+        return frozenset(one for one in known if isinstance(one, str))
+
 
 class _WireScores(BaseModel):
     """Scores, beside a wrapped memory or inside a flat one. A service may give none."""
@@ -160,8 +174,8 @@ def recall_body(
         fields["threshold"] = threshold
     if session_id is not None:
         fields["session_id"] = session_id
-    if memory_type in _KEPT:
-        fields["memory_type"] = memory_type
+    if (sent := sent_type(memory_type)) is not None:
+        fields["memory_type"] = sent
     exact: dict[str, JsonValue] = {"limit": limit}
     if memory_type is not None:
         exact["memory_type"] = memory_type
@@ -169,6 +183,13 @@ def recall_body(
         exact["tags"] = list(tags)
     fields[RESERVED] = exact
     return to_json(fields)
+
+
+def sent_type(memory_type: str | None) -> str | None:
+    """The type to filter by at the server; None where its own names cannot tell: it re-classifies episodic ones."""
+    if memory_type is None or memory_type == "episodic":
+        return None
+    return memory_type if memory_type in _KEPT else _STAND_IN.get(memory_type, "context")
 
 
 # ── back ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,6 +203,23 @@ def memory(reply: Reply, agent_id: str) -> Memory:
     return to_memory(wire, agent_id)
 
 
+def row(reply: Reply) -> WireMemory:
+    """Read one stored memory as the server wrote it."""
+    return parse_json(_MEMORY, reply)
+
+
+def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]]:
+    """Read what was recalled as the server wrote it, each with its hit; superseded ones too."""
+    found = parse_json(_FOUND, reply)
+    listed = found.results if found.results is not None else found.memories
+    return [(_wire(one), _hit(one, agent_id)) for one in listed or ()]
+
+
+def unscored(wire: WireMemory, agent_id: str) -> Hit:
+    """A hit that the service gave no scores for."""
+    return _made(Hit, {"memory": to_memory(wire, agent_id), "similarity": 0.0, "confidence": 0.0}, _UNSCORED, None)
+
+
 def batch(reply: Reply, agent_id: str) -> list[Memory]:
     """Read the answer to a batch, in the order it was sent."""
     return [to_memory(wire, agent_id) for wire in parse_json(_BATCH, reply).memories]
@@ -192,14 +230,14 @@ def hits(reply: Reply, agent_id: str) -> list[Hit]:
     return _hits(parse_json(_FOUND, reply), agent_id)
 
 
-def context(reply: Reply, agent_id: str) -> tuple[list[Hit], str]:
-    """Read an injected context: its memories where the service lists them, and its own text."""
+def context(reply: Reply, agent_id: str) -> tuple[list[Hit] | None, str]:
+    """Read an injected context: its memories where the service lists any or none, and its own text."""
     found = parse_json(_CONTEXT, reply)
     ready = found.context_block if found.context_block is not None else found.context
     if found.results is None and found.memories is None:
         if ready is None:
             raise ReplyError("the service's answer cannot be read: no context in it")
-        return [], ready
+        return None, ready
     return _hits(found, agent_id), ready or ""
 
 
@@ -236,6 +274,11 @@ def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
     if not named:
         return None
     return min(named, key=lambda one: (one.created_at.timestamp() if one.created_at else 0.0, one.id)).id
+
+
+def is_vendor(reply: Reply) -> bool:
+    """Did the vendor's own server write this? It has habits that neither its tutorials nor our service have."""
+    return "x-kronvex-version" in reply.headers or wants_uuid(reply)
 
 
 def wants_uuid(reply: Reply) -> bool:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar, cast
 from pydantic import JsonValue
 
 from kronmem.core import calls, kronvex
-from kronmem.core.inputs import RESERVED
+from kronmem.api.ids import RESERVED
 from kronmem.core.steps import Flow, Pause
 from kronmem.core.wire import Call, Reply, detail, read, status_error
 from kronmem.errors import DeadlineError, QuotaError
@@ -37,11 +37,13 @@ class Flight:
 
 @dataclass
 class Names:
-    """The ids of one service and key that this process has found."""
+    """What this process has learnt of one service and key: the ids of its agents, and its kind."""
 
     notice: Callable[[str], None] = lambda message: None
     ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
     flights: dict[str, Flight] = field(default_factory=lambda: dict[str, Flight]())
+    vendor: bool = False
+    """A reply has shown that this is the vendor's own server, with all its habits."""
 
     def forget_flights(self) -> None:
         """In a forked child nobody is left to finish what a thread of the parent was resolving."""

@@ -1,12 +1,18 @@
-"""What a flow yields: a request to send, a pause, or a piece of local work. Pure data; the drivers do it."""
+"""What a flow yields: a request to send, a pause, or a piece of local work. Pure data; the drivers do it.
+
+Beside it the two things that a repair is given: the exchange it is part of, and the journal of what it has undone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kronmem.core.wire import Reply, Request
+
+if TYPE_CHECKING:
+    from kronmem.core.wire import Call
 
 T = TypeVar("T")
 
@@ -34,3 +40,45 @@ def local(work: Callable[[], T]) -> Flow[T]:
     answers: list[T] = []
     yield Local(lambda: answers.append(work()))
     return answers[0]
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A memory that a repair deleted for a moment. `replaced`: it comes back only if nothing took its place."""
+
+    agent_id: str
+    memory_id: str
+    replaced: bool = False
+
+
+class Journal(Protocol):
+    """Where a repair notes what it deletes, on disk before the delete; a kill half-way is mended from it."""
+
+    def put(self, entry: Aside) -> None:
+        """Note an entry; it is on disk when this returns."""
+        ...
+
+    def clear(self, entry: Aside) -> None:
+        """Drop an entry whose memory is back or replaced."""
+        ...
+
+    def unfinished(self) -> list[Aside]:
+        """The entries that nobody is working on, oldest first."""
+        ...
+
+
+class Asker(Protocol):
+    """The exchange around a repair: further calls within the same deadline."""
+
+    @property
+    def journal(self) -> Journal | None:
+        """Where to note deletes; None without an outbox."""
+        ...
+
+    def left(self) -> float:
+        """Seconds until the deadline of the call."""
+        ...
+
+    def ask(self, call: Call[T], /) -> Flow[T]:
+        """Carry another call through."""
+        ...

@@ -100,6 +100,8 @@ class KronvexServer(JsonServer):
         self.other_key = "kv-" + secrets.token_hex(16)
         self.agents: list[Agent] = []
         self.habits = known_habits(habits)
+        self.refuse: set[str] = set()
+        """Answer 500 to every request with one of these methods."""
         self.embedding_down = False
         """Fail to embed any text, as in an outage of the embedding service."""
         self.limits = Limits(plan, clock, rate_limit, daily_limits, memory_limit)
@@ -123,6 +125,8 @@ class KronvexServer(JsonServer):
     def dispatch(self, call: Call) -> Reply:
         """Check what the route wants checked, then call its handler."""
         self.authenticate(call)
+        if call.request.method in self.refuse:
+            raise broken()
         call.values = self._check(call)
         if call.route.extra.get("limited"):
             self.limits.admit(call.route.handler)
