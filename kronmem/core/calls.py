@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from kronmem.api import paths
-from kronmem.core import inputs, kronvex, kronvex_reading
+from kronmem.core import inputs, kronvex, kronvex_reading, kronvex_storing
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import NotFoundError
@@ -98,6 +98,8 @@ def remember(one: Draft) -> Call[Memory]:
         body=to_json(one.fields()),
         headers=(*JSON, ("idempotency-key", one.client_id)),
         creates=True,
+        vendor_body=lambda: to_json(kronvex_storing.for_server(one.fields())),
+        mend=partial(kronvex_storing.stored, one),
     )
 
 

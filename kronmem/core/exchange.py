@@ -175,9 +175,10 @@ def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float)
                 return Reply(204)
             if outcome.status not in RETRYABLE:
                 return outcome
+            outcome = kronvex.until_midnight(outcome)
             wait = max(wait, retry_after(outcome) or 0.0)
         hopeless = link.breaker.state == "open" or link.now() + wait >= deadline
-        if attempt == link.retry.attempts or hopeless or not link.budget.spend():
+        if attempt == (call.attempts or link.retry.attempts) or hopeless or not link.budget.spend():
             if isinstance(outcome, Reply):
                 return outcome
             raise outcome

@@ -2,12 +2,35 @@
 
 Bodies carry both sets of field names; replies are read from either. Data without a field there (our types, tags,
 the client id) travels under one reserved metadata key and comes back under its own name. Pure.
+
+The server's habits, and the module that handles each:
+
+habit                                                               handled in
+------------------------------------------------------------------- ------------------------------------------------
+ids are UUIDs; agents are made by name, not atomically              names: one resolution per name and process
+a demo key has one agent and allows one                             names: the empty one is given the user's name
+any id that reads as a UUID is 404, not 422                         names: a 404 about the agent looks for the name
+other types are refused, episodic ones re-classified                remember_fields, sent_type, to_memory
+a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
+pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
+a newer text hides like ones of every session, pinned ones aside    kronvex_storing.for_server: sessions are pinned
+a text that cannot be embedded is 503, as in an outage              kronvex_storing: a probe tells them apart
+a stalled store and its repeat are both stored                      kronvex_reading: shown once, surplus deleted
+recall cuts at 20 before tags and own types are looked at           kronvex_reading: the rest from the listing
+a name in the query adds rows past every filter                     keep, kronvex_reading
+inject-context holds superseded text, ignores session and type      calls.inject_context: made from the memories
+the listing shows superseded rows                                   paging
+ids are the server's own, and no route reads one memory             kronvex_reading: by metadata, by an empty PATCH
+a used-up day says Retry-After 86400 and ends at midnight UTC       until_midnight
+every 50th store merges like rows without session, tags and id      said: by forget and README; pinned ones are spared
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
@@ -58,12 +81,17 @@ class WireMemory(BaseModel):
         return carried if isinstance(carried, dict) else None
 
     @property
+    def former(self) -> frozenset[str]:
+        """The ids of the rows whose place this one took."""
+        was = (self.ours or {}).get("was")
+        listed: list[JsonValue] = was if isinstance(was, list) else []
+        return frozenset(one for one in listed if isinstance(one, str))
+
+    @property
     def ids(self) -> frozenset[str]:
         """Every id under which a user of kronmem may know this row."""
-        ours = self.ours or {}
-        former = ours.get("was")
-        known = [self.id, ours.get("id"), *(former if isinstance(former, list) else [])]
-        return frozenset(one for one in known if isinstance(one, str))
+        own = (self.ours or {}).get("id")
+        return frozenset((*self.former, self.id, *([own] if isinstance(own, str) else [])))
 
 
 class _WireScores(BaseModel):
@@ -281,6 +309,24 @@ def is_vendor(reply: Reply) -> bool:
     return "x-kronvex-version" in reply.headers or wants_uuid(reply)
 
 
+def cannot_embed(reply: Reply) -> bool:
+    """Did the server fail to embed the text? It says so with the same 503 in an outage and for a text too long."""
+    said = detail(reply) if reply.status == 503 else None
+    return isinstance(said, dict) and cast("dict[str, object]", said).get("error") == "embedding_unavailable"
+
+
+def until_midnight(reply: Reply) -> Reply:
+    """A used-up day ends at midnight UTC, although its Retry-After says a whole day."""
+    said = detail(reply) if reply.status == 429 else None
+    if not isinstance(said, dict) or cast("dict[str, object]", said).get("error") != "daily_quota_exceeded":
+        return reply
+    try:
+        now = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+    except (ValueError, TypeError):
+        now = reply.at
+    return replace(reply, headers={**reply.headers, "retry-after": str(86_400 - now % 86_400)})
+
+
 def wants_uuid(reply: Reply) -> bool:
     """Did the server refuse the agent id in the path because it is no UUID?"""
     said = detail(reply) if reply.status == 422 else None
@@ -335,7 +381,7 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
     if RESERVED in metadata:
         metadata = {name: value for name, value in metadata.items() if name != RESERVED}
     ours = carried if isinstance(carried, dict) else {}
-    own_type, own_tags = ours.get("type"), ours.get("tags")
+    own_type, own_tags, own_pin = ours.get("type"), ours.get("tags"), ours.get("pinned")
     tags = own_tags if isinstance(own_tags, list) else (wire.tags or [])
     fields = {
         "id": wire.id,
@@ -347,7 +393,7 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
         "metadata": metadata,
         "created_at": wire.created_at,
         "expires_at": wire.expires_at,
-        "pinned": bool(wire.pinned),
+        "pinned": own_pin if isinstance(own_pin, bool) else bool(wire.pinned),
         "access_count": wire.access_count or 0,
         "deduplicated": bool(wire.deduplicated),
         "queued": False,

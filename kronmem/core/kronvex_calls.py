@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -46,6 +47,12 @@ def patch(agent_id: str, memory_id: str, fields: dict[str, JsonValue]) -> Call[k
     return Call("update", "PATCH", _memory(memory_id), kronvex.row, agent_id, (), to_json(fields), JSON)
 
 
+def probe(agent_id: str) -> Call[None]:
+    """Does the server embed a short text?"""
+    body = to_json({"query": "hello", "top_k": 1})
+    return Call("recall", "POST", f"{AGENT}/recall", _done, agent_id, (), body, JSON, attempts=1)
+
+
 def rows(
     agent_id: str, asker: Asker, *, search: str | None = None, memory_type: str | None = None
 ) -> Flow[list[kronvex.WireMemory]]:
@@ -66,10 +73,8 @@ def like(agent_id: str, content: str, asker: Asker) -> Flow[list[kronvex.WireMem
 
 
 def searchable(content: str) -> str:
-    """The longest part of a text without characters that a search reads as wildcards or escapes."""
-    for wildcard in "%_\\":
-        content = content.replace(wildcard, "\n")
-    return max((part.strip() for part in content.split("\n")), key=len)[:MOST_SEARCHED].strip()
+    """The longest run of plain words in a text: no wildcard of the search, no punctuation that a repeat may change."""
+    return max(re.split(r"[^\w ]|_", content), key=len)[:MOST_SEARCHED].strip()
 
 
 def _memory(memory_id: str) -> str:

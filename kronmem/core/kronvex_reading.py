@@ -1,4 +1,4 @@
-"""Reading and deleting at the vendor's own server: duplicates shown once, filters past its 20 hits, ids of our own. Pure.
+"""Reading and deleting at the vendor's own server: duplicates once, filters past its 20 hits, ids of our own. Pure.
 
 A store that stalls is finished by the server although its repeat is stored too, so two rows may carry one id and one
 text. The oldest of them is the memory; the others are deleted when they are seen.
@@ -81,9 +81,11 @@ def _words(text: str) -> set[str]:
 
 
 def duplicates(rows: Iterable[WireMemory]) -> set[str]:
-    """The ids of rows that repeat an older one: the same id of ours and the same text, both alive."""
+    """The ids of rows that repeat an older one, both alive: the same id of ours and text, or stored anew since."""
     first: dict[tuple[str, str], WireMemory] = {}
-    surplus: set[str] = set()
+    rows = list(rows)
+    former = frozenset[str]().union(*(row.former for row in rows if not row.superseded))
+    surplus = {row.id for row in rows if row.id in former}
     for row in rows:
         own = (row.ours or {}).get("id")
         if not isinstance(own, str) or row.superseded:

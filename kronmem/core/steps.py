@@ -44,11 +44,10 @@ def local(work: Callable[[], T]) -> Flow[T]:
 
 @dataclass(frozen=True)
 class Aside:
-    """A memory that a repair deleted for a moment. `replaced`: it comes back only if nothing took its place."""
+    """A memory that a repair deleted for a moment."""
 
     agent_id: str
     memory_id: str
-    replaced: bool = False
 
 
 class Journal(Protocol):
@@ -63,7 +62,7 @@ class Journal(Protocol):
         ...
 
     def unfinished(self) -> list[Aside]:
-        """The entries that nobody is working on, oldest first."""
+        """The entries that nobody is working on any more, oldest first."""
         ...
 
 

@@ -71,6 +71,9 @@ class Call(Generic[T]):
     mend: Callable[[Reply, Asker], Flow[T]] | None = None
     """Reads a reply of the vendor's own server in place of `parse`, and repairs it by further calls."""
 
+    attempts: int | None = None
+    """How often it may be tried; None: as often as the client retries."""
+
     def request(self, agent_ref: str | None = None, *, vendor: bool = False) -> Request:
         """Make the request, with the agent under the id the service knows."""
         path = self.path.replace("{agent}", quote(agent_ref or "", safe=""))
@@ -98,6 +101,7 @@ class Call(Generic[T]):
             self.gone_is_done,
             self.vendor_body,
             None if mend is None else mended,
+            self.attempts,
         )
 
 
