@@ -161,7 +161,10 @@ class Wiring:
             return None
         path = settings.home() / "outbox.db" if outbox is None else outbox
         key = self.settings.key.get_secret_value() if self.settings.key else ""
-        return Post(str(path), self.settings.url, key, self.transport, self.link.breaker, self.timeout, self.link.names)
+        link = self.link
+        post = Post(str(path), self.settings.url, key, self.transport, link.breaker, self.timeout, link.names)
+        link.journal = post.journal
+        return post
 
     def needed(self, post: Post | None) -> Post:
         """The outbox that remember_later cannot do without."""

@@ -17,7 +17,20 @@ from kronmem.core.steps import Flow, Journal, Local, Pause, Step, local
 from kronmem.core.wire import Call, Reply, Request, read, retry_after
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError
 
-__all__ = ["RETRYABLE", "Breaker", "Budget", "Flow", "Link", "Local", "Pause", "Retry", "Step", "exchange", "local"]
+__all__ = [
+    "RETRYABLE",
+    "Around",
+    "Breaker",
+    "Budget",
+    "Flow",
+    "Link",
+    "Local",
+    "Pause",
+    "Retry",
+    "Step",
+    "exchange",
+    "local",
+]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -134,25 +147,28 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
             return call.unknown()
         reply = yield from _attempts(call, found, link, deadline)
     if call.mend is not None and link.names.vendor:
-        return (yield from call.mend(reply, _Around(link, deadline)))
+        return (yield from call.mend(reply, Around(link, deadline)))
     return read(call, reply)
 
 
 @dataclass(frozen=True)
-class _Around:
-    """This exchange, as a repair sees it."""
+class Around:
+    """An exchange as a repair sees it."""
 
     link: Link
     deadline: float
 
     @property
     def journal(self) -> Journal | None:
+        """Where to note deletes; None without an outbox."""
         return self.link.journal
 
     def left(self) -> float:
+        """Seconds until the deadline of the call."""
         return self.deadline - self.link.now()
 
     def ask(self, call: Call[U], /) -> Flow[U]:
+        """Carry another call through."""
         return exchange(call, self.link, self.left())
 
 

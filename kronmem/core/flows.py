@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from kronmem.core import calls
-from kronmem.core.exchange import Flow, Link, exchange
+from kronmem.core import calls, kronvex_storing
+from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call, read
 from kronmem.errors import FanOutError, KronmemError, NotFoundError, StatusError
@@ -60,6 +60,12 @@ def _one_by_one(drafts: Sequence[calls.Draft], link: Link, timeout: float, store
 def once(call: Call[T], timeout: float) -> Flow[T]:
     """Ask once, past breaker and retries: for a question about the service's health itself."""
     return read(call, (yield replace(call.request(), timeout=timeout)))
+
+
+def recover(link: Link, timeout: float) -> Flow[None]:
+    """Bring back the memories that a repair had set aside when its process was killed."""
+    if link.journal is not None:
+        yield from kronvex_storing.recover(link.journal, Around(link, link.now() + timeout))
 
 
 def clear(agent_id: str, session_id: str | None, link: Link, timeout: float) -> Flow[int]:

@@ -258,8 +258,11 @@ class _Folded:
             yield from self._clear(entry)
 
     def _clear(self, entry: Aside) -> Flow[None]:
-        if (journal := self.asker.journal) is not None:
-            yield from local(partial(journal.clear, entry))
+        try:
+            if (journal := self.asker.journal) is not None:
+                yield from local(partial(journal.clear, entry))
+        except KronmemError:
+            return  # the next start finds the row restored, and clears it then
 
 
 def _bring_back(entry: Aside, asker: Asker) -> Flow[None]:

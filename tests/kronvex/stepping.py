@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
-from kronmem.core import calls, kronvex_storing
+from kronmem.core import calls, flows
 from kronmem.core.exchange import Link, Local, Retry, exchange
 from kronmem.core.steps import Aside
 from kronmem.core.wire import Reply, Request
@@ -52,12 +52,7 @@ class Process:
         return self.drive(exchange(call, self.link, 10.0))
 
     def recover(self) -> None:
-        class Around:
-            journal, left = self.disk, staticmethod(lambda: 10.0)
-            ask = staticmethod(lambda call: exchange(call, self.link, 10.0))
-
-        assert self.disk is not None
-        self.drive(kronvex_storing.recover(self.disk, Around()))  # type: ignore[arg-type] # a stand-in of the protocol
+        self.drive(flows.recover(self.link, 10.0))
 
     def drive(self, flow: Any) -> Any:
         try:
