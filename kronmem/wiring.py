@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
@@ -185,6 +185,7 @@ class Wiring:
         """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
         client_id = inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4())
         checked = calls.draft(agent_id, client_id, content, memory_type, **options)
+        checked = replace(checked, own_id=memory_id is not None)
         return checked if self._redact is None else checked.changed(self.redacted)
 
     def drafts(

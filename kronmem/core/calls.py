@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from kronmem.api import paths
-from kronmem.core import inputs, kronvex, kronvex_reading, kronvex_storing
+from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import NotFoundError
@@ -39,6 +39,8 @@ class Draft:
     pinned: bool = False
     tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] = field(default_factory=lambda: dict[str, JsonValue]())
+    own_id: bool = field(default=False, compare=False)
+    """The id is the user's own and means one text, everywhere."""
 
     def changed(self, change: Callable[[str], str]) -> Draft:
         """The same memory with every text in it changed."""
@@ -100,6 +102,7 @@ def remember(one: Draft) -> Call[Memory]:
         creates=True,
         vendor_body=lambda: to_json(kronvex_storing.for_server(one.fields())),
         mend=partial(kronvex_storing.stored, one),
+        before=partial(kronvex_ids.unused, one) if one.own_id else None,
     )
 
 

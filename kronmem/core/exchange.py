@@ -140,14 +140,20 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
     deadline = link.now() + timeout
     known = link.names.ids.get(call.agent_id) if call.agent_id else None
+    around = Around(link, deadline)
+    checked = call.before is not None and link.names.vendor
+    if call.before is not None and checked:
+        yield from call.before(around)
     reply = yield from _attempts(call, known or call.agent_id, link, deadline)
     if call.agent_id and (kronvex.wants_uuid(reply) or kronvex.agent_is_gone(reply)):
         found = yield from _resolver(call, known, link, deadline).run()
         if found is None and call.unknown is not None:
             return call.unknown()
+        if call.before is not None and not checked:
+            yield from call.before(around)
         reply = yield from _attempts(call, found, link, deadline)
     if call.mend is not None and link.names.vendor:
-        return (yield from call.mend(reply, Around(link, deadline)))
+        return (yield from call.mend(reply, around))
     return read(call, reply)
 
 
@@ -162,6 +168,11 @@ class Around:
     def journal(self) -> Journal | None:
         """Where to note deletes; None without an outbox."""
         return self.link.journal
+
+    @property
+    def known_ids(self) -> dict[str, dict[str, tuple[frozenset[str], int]]]:
+        """By agent and row: the ids and a hash of the words of each row that was read for its ids."""
+        return self.link.names.known_ids
 
     def left(self) -> float:
         """Seconds until the deadline of the call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -29,7 +30,8 @@ def page(
         query.append(("search", search))
     if memory_type is not None:
         query.append(("memory_type", memory_type))
-    return Call("memories", "GET", f"{AGENT}/memories", kronvex.page, agent_id, tuple(query))
+    nothing = partial(kronvex.WirePage, memories=[])
+    return Call("memories", "GET", f"{AGENT}/memories", kronvex.page, agent_id, tuple(query), unknown=nothing)
 
 
 def delete(agent_id: str, memory_id: str) -> Call[None]:

@@ -323,5 +323,9 @@ def _ended(row: WireMemory, now: datetime) -> bool:
 
 def _same_words(one: str, other: str) -> bool:
     """Do two texts say the same, case, spaces and punctuation aside?"""
-    left, right = (re.findall(r"\w+", text.casefold()) for text in (one, other))
-    return left == right if left or right else one.split() == other.split()
+    return words(one) == words(other)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in one case; a text without any is compared by its signs."""
+    return re.findall(r"\w+", text.casefold()) or text.split()

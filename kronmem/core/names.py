@@ -42,6 +42,10 @@ class Names:
     notice: Callable[[str], None] = lambda message: None
     ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
     flights: dict[str, Flight] = field(default_factory=lambda: dict[str, Flight]())
+    known_ids: dict[str, dict[str, tuple[frozenset[str], int]]] = field(
+        default_factory=lambda: dict[str, dict[str, tuple[frozenset[str], int]]]()
+    )
+    """By agent and row: the ids of our own and a hash of the words, where `memory_id=` had to look."""
     vendor: bool = False
     """A reply has shown that this is the vendor's own server, with all its habits."""
 

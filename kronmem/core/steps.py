@@ -74,6 +74,11 @@ class Asker(Protocol):
         """Where to note deletes; None without an outbox."""
         ...
 
+    @property
+    def known_ids(self) -> dict[str, dict[str, tuple[frozenset[str], int]]]:
+        """By agent and row: the ids and a hash of the words of each row that was read for its ids."""
+        ...
+
     def left(self) -> float:
         """Seconds until the deadline of the call."""
         ...

@@ -71,6 +71,8 @@ class Call(Generic[T]):
     mend: Callable[[Reply, Asker], Flow[T]] | None = None
     """Reads a reply of the vendor's own server in place of `parse`, and repairs it by further calls."""
 
+    before: Callable[[Asker], Flow[None]] | None = None
+    """Looks at the vendor's own server first, and may refuse the call."""
     attempts: int | None = None
     """How often it may be tried; None: as often as the client retries."""
 
@@ -101,6 +103,7 @@ class Call(Generic[T]):
             self.gone_is_done,
             self.vendor_body,
             None if mend is None else mended,
+            self.before,
             self.attempts,
         )
 

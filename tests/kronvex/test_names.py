@@ -82,6 +82,7 @@ def test_another_key_has_agents_of_its_own() -> None:
         assert len({agent.id for agent in server.agents}) == 2
 
 
+@pytest.mark.slow  # two processes
 def test_processes_that_race_end_on_the_oldest_agent(tmp_path: Path) -> None:
     code = """
     import sys

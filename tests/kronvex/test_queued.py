@@ -100,6 +100,7 @@ CHILD = """
 """
 
 
+@pytest.mark.slow  # a process each; the same is stepped through in test_storing.py
 @pytest.mark.parametrize("where", ["DELETE", "second remember", "restore"])
 def test_a_process_killed_in_a_repair_costs_nothing(server: KronvexServer, tmp_path: Path, where: str) -> None:
     alice = Agent("alice", server.key, START)

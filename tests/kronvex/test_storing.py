@@ -214,6 +214,33 @@ def test_one_id_with_two_texts_is_a_conflict_when_the_server_folds_them(client: 
         client.remember("alice", long.format("Hannah"), memory_id=own)
 
 
+def test_one_id_with_two_texts_is_a_conflict_on_any_machine(server: KronvexServer, kind: str) -> None:
+    own, other = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d", "1b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
+    with shell(kind, server.url, api_key=server.key) as here:
+        here.recall("alice", "nobody is there yet")
+        assert here.remember("alice", "the very first", memory_id="2" + own[1:]).content == "the very first"
+        for number in range(120):
+            here.remember("alice", f"{number} thing{number}")
+        here.remember("alice", "alpha bravo", memory_id=own)
+        forget_all_names(here)
+        with pytest.raises(ConflictError, match="already used"):
+            here.remember("alice", "charlie delta", memory_id=own)
+        assert here.remember("alice", "alpha bravo", memory_id=own).deduplicated
+        with counted(server) as sent:
+            here.remember("alice", "echo foxtrot", memory_id=other)
+        assert sent == ["GET memories", "POST remember"]
+        here.forget("alice", own)
+        assert here.remember("alice", "charlie delta", memory_id=own).content == "charlie delta"
+
+
+def forget_all_names(client: Any) -> None:
+    """What another machine would not know."""
+    names = client.inner._wiring.link.names
+    names.ids.clear()
+    names.known_ids.clear()
+    names.vendor = False
+
+
 # ── sessions do not bury each other ──────────────────────────────────────────────────────────────────────────────
 
 

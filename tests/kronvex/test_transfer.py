@@ -91,6 +91,7 @@ def test_the_counts_of_an_import_add_up_to_its_lines_and_are_true(server: Kronve
     assert len(alice.kept()) == 2 + counts["imported"]
 
 
+@pytest.mark.slow  # doctor imports every framework there is
 def test_doctor_names_the_empty_agents_that_a_race_left(server: KronvexServer) -> None:
     first, second = agent(server, "twin"), agent(server, "twin")
     row(first, "alpha bravo")
