@@ -9,11 +9,11 @@ from urllib.parse import quote
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from kronmem.api import paths
 from kronmem.core import kronvex
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply
 
-AGENT = "/api/v1/agents/{agent}"
 JSON = (("content-type", "application/json"),)
 PER_PAGE = 100
 """The largest page that the server gives."""
@@ -31,7 +31,7 @@ def page(
     if memory_type is not None:
         query.append(("memory_type", memory_type))
     nothing = partial(kronvex.WirePage, memories=[])
-    return Call("memories", "GET", f"{AGENT}/memories", kronvex.page, agent_id, tuple(query), unknown=nothing)
+    return Call("memories", "GET", paths.MEMORIES, kronvex.page, agent_id, tuple(query), unknown=nothing)
 
 
 def delete(agent_id: str, memory_id: str) -> Call[None]:
@@ -52,7 +52,7 @@ def patch(agent_id: str, memory_id: str, fields: dict[str, JsonValue]) -> Call[k
 def probe(agent_id: str) -> Call[None]:
     """Does the server embed a short text?"""
     body = to_json({"query": "hello", "top_k": 1})
-    return Call("recall", "POST", f"{AGENT}/recall", _done, agent_id, (), body, JSON, attempts=1)
+    return Call("recall", "POST", paths.RECALL, _done, agent_id, (), body, JSON, attempts=1)
 
 
 def rows(
@@ -80,7 +80,7 @@ def searchable(content: str) -> str:
 
 
 def _memory(memory_id: str) -> str:
-    return f"{AGENT}/memories/{quote(memory_id, safe='')}"
+    return paths.fill(paths.MEMORY, memory=quote(memory_id, safe=""))
 
 
 def _done(_: Reply) -> None:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, cast
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from kronmem.api import paths
+from kronmem.api.ids import RESERVED
 from kronmem.core import kronvex
 from kronmem.core import kronvex_calls as server
-from kronmem.api.ids import RESERVED
 from kronmem.core.kronvex import WireMemory
 from kronmem.core.steps import Aside, Asker, Flow, Journal, local
 from kronmem.core.wire import Call, Reply, status_error
@@ -114,7 +115,7 @@ def _store(draft: Draft, former: frozenset[str] = frozenset(), attempts: int | N
         was: list[JsonValue] = [*sorted(former)[:MOST_FORMER]]
         fields = {**fields, "metadata": {**metadata, RESERVED: {**ours, "was": was}}}
     headers = (*server.JSON, ("idempotency-key", draft.client_id))
-    path = f"{server.AGENT}/remember"
+    path = paths.REMEMBER
     return Call("remember", "POST", path, _as_it_is, draft.agent_id, (), to_json(fields), headers, attempts=attempts)
 
 

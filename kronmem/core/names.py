@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar, cast
 
 from pydantic import JsonValue
 
-from kronmem.core import calls, kronvex
 from kronmem.api.ids import RESERVED
+from kronmem.core import calls, kronvex
 from kronmem.core.steps import Flow, Pause
 from kronmem.core.wire import Call, Reply, detail, read, status_error
 from kronmem.errors import DeadlineError, QuotaError
