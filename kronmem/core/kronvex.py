@@ -21,24 +21,22 @@ a name in the query adds rows past every filter                     keep, kronve
 inject-context holds superseded text, ignores session and type      calls.inject_context: made from the memories
 the listing shows superseded rows                                   paging
 ids are the server's own, and no route reads one memory             kronvex_reading: by metadata, by an empty PATCH
-a used-up day says Retry-After 86400 and ends at midnight UTC       until_midnight
+a used-up day says Retry-After 86400 and ends at midnight UTC       kronvex_signs.until_midnight
 every 50th store merges like rows without session, tags and id      said: by forget and README; pinned ones are spared
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
-from email.utils import parsedate_to_datetime
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.api.replies import ClearReply
-from kronmem.core.wire import Reply, detail, parse_json
+from kronmem.core.wire import Reply, parse_json
 from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Hit, Memory, Session
 
@@ -302,48 +300,6 @@ def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
     if not named:
         return None
     return min(named, key=lambda one: (one.created_at.timestamp() if one.created_at else 0.0, one.id)).id
-
-
-def is_vendor(reply: Reply) -> bool:
-    """Did the vendor's own server write this? It has habits that neither its tutorials nor our service have."""
-    return "x-kronvex-version" in reply.headers or wants_uuid(reply)
-
-
-def cannot_embed(reply: Reply) -> bool:
-    """Did the server fail to embed the text? It says so with the same 503 in an outage and for a text too long."""
-    said = detail(reply) if reply.status == 503 else None
-    return isinstance(said, dict) and cast("dict[str, object]", said).get("error") == "embedding_unavailable"
-
-
-def until_midnight(reply: Reply) -> Reply:
-    """A used-up day ends at midnight UTC, although its Retry-After says a whole day."""
-    said = detail(reply) if reply.status == 429 else None
-    if not isinstance(said, dict) or cast("dict[str, object]", said).get("error") != "daily_quota_exceeded":
-        return reply
-    try:
-        now = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
-    except (ValueError, TypeError):
-        now = reply.at
-    return replace(reply, headers={**reply.headers, "retry-after": str(86_400 - now % 86_400)})
-
-
-def wants_uuid(reply: Reply) -> bool:
-    """Did the server refuse the agent id in the path because it is no UUID?"""
-    said = detail(reply) if reply.status == 422 else None
-    if not isinstance(said, list):
-        return False
-    items = [cast("dict[str, object]", item) for item in cast("list[object]", said) if isinstance(item, dict)]
-    return any(item.get("type") == "uuid_parsing" and item.get("loc") == ["path", "agent_id"] for item in items)
-
-
-def agent_is_gone(reply: Reply) -> bool:
-    """Is this 404 about the agent? One about a memory says so with the same status."""
-    return reply.status == 404 and detail(reply) == "Agent not found"
-
-
-def has_no_route(reply: Reply) -> bool:
-    """Does the service not know this path or method at all?"""
-    return reply.status == 405 or (reply.status == 404 and detail(reply) in {"Not Found", None})
 
 
 def keep(

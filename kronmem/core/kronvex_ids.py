@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from kronmem.core import kronvex_calls as server
 from kronmem.core.kronvex import WireMemory
-from kronmem.core.kronvex_storing import USED, words
+from kronmem.core.kronvex_repeats import words
+from kronmem.core.kronvex_storing import USED
 from kronmem.core.steps import Asker, Flow
 from kronmem.errors import ConflictError
 

@@ -6,9 +6,8 @@ returned: it is set aside (deleted softly, noted in the journal first), the draf
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -18,8 +17,9 @@ from pydantic_core import to_json
 
 from kronmem.api import paths
 from kronmem.api.ids import RESERVED
-from kronmem.core import kronvex
+from kronmem.core import kronvex, kronvex_signs
 from kronmem.core import kronvex_calls as server
+from kronmem.core import kronvex_repeats as repeats
 from kronmem.core.kronvex import WireMemory
 from kronmem.core.steps import Aside, Asker, Flow, Journal, local
 from kronmem.core.wire import Call, Reply, status_error
@@ -43,8 +43,6 @@ MOST_FORMER = 20
 """So many former ids of a memory that was stored anew are kept with it."""
 LEAST_TIME = 1.0
 """Seconds that must be left before a row is set aside: about three requests, so that it is back by the deadline."""
-SAME_END = timedelta(seconds=60)
-"""Ends closer than the shortest lifetime are the same."""
 USED = "This id was already used for another memory"
 IN_THE_WAY = (
     "Kronvex takes this text for a memory of another session or with other words, and that one {why}. Nothing was "
@@ -57,8 +55,8 @@ class TextRefusedError(InvalidInputError, InvalidRequestError):
 
 
 def stored(draft: Draft, reply: Reply, asker: Asker) -> Flow[Memory]:
-    """Read the answer to a store, and repair it where it is about another row than ours."""
-    if kronvex.cannot_embed(reply):
+    """Read the answer to a store, and repair it where it is about another row."""
+    if kronvex_signs.cannot_embed(reply):
         reply = yield from _tried_again(draft, reply, asker)
     if reply.status >= 300:
         raise status_error(reply)
@@ -69,7 +67,7 @@ def stored(draft: Draft, reply: Reply, asker: Asker) -> Flow[Memory]:
 
 
 def recover(journal: Journal, asker: Asker) -> Flow[None]:
-    """Bring back what a repair had set aside when its process was killed."""
+    """Bring back the rows that a repair had set aside when its process was killed."""
     for entry in (yield from local(journal.unfinished)):
         yield from _bring_back(entry, asker)
         yield from local(partial(journal.clear, entry))
@@ -152,7 +150,7 @@ class _Folded:
     looked: bool = False
 
     def run(self, answer: _Answer) -> Flow[Memory]:
-        """Settle it, then bring back what was set aside, whether it went well or not."""
+        """Settle it, then bring back the rows that were set aside, whether it went well or not."""
         try:
             memory = yield from self._settle(answer)
         except KronmemError:
@@ -170,7 +168,7 @@ class _Folded:
             if own is None:
                 yield from self._set_aside(answer)
             else:
-                change = _change(self.draft, own, answer.now)
+                change = repeats.change(self.draft, own, answer.now)
                 if change is None:
                     return self._known(own)
                 if change.anew is None:
@@ -183,7 +181,7 @@ class _Folded:
                 memory = kronvex.memory(reply, self.draft.agent_id)
                 return memory.model_copy(update={"deduplicated": bool(self.former)})
 
-    def _patched(self, own: WireMemory, change: _Change) -> Flow[WireMemory]:
+    def _patched(self, own: WireMemory, change: repeats.Change) -> Flow[WireMemory]:
         for pinned in change.pins:
             own = yield from self.asker.ask(server.patch(self.draft.agent_id, own.id, {"pinned": pinned}))
         return own
@@ -197,7 +195,7 @@ class _Folded:
         """The row that already is this memory: the one in the answer, or one that the server did not choose."""
         row = answer.row
         if (row.ours or {}).get("id") == self.draft.client_id:
-            if not _same_words(row.content, self.draft.content):
+            if not repeats.same_words(row.content, self.draft.content):
                 raise ConflictError(USED, status=409)
             return row
         if self._fits(answer.row, answer.now):
@@ -209,8 +207,8 @@ class _Folded:
         return next((one for one in alike if self._fits(one, answer.now)), None)
 
     def _fits(self, row: WireMemory, now: datetime) -> bool:
-        same = row.session_id == self.draft.session_id and _same_words(row.content, self.draft.content)
-        return same and not row.superseded and not _ended(row, now)
+        same = row.session_id == self.draft.session_id and repeats.same_words(row.content, self.draft.content)
+        return same and not row.superseded and not repeats.ended(row, now)
 
     def _replace(self, own: WireMemory) -> Flow[None]:
         """Delete the own row, which comes back if it cannot be stored anew."""
@@ -224,7 +222,7 @@ class _Folded:
 
     def _set_aside(self, answer: _Answer) -> Flow[None]:
         row, entry = answer.row, Aside(self.draft.agent_id, answer.row.id)
-        if _ended(row, answer.now):  # the server sweeps it away within the hour
+        if repeats.ended(row, answer.now):  # the server sweeps it away within the hour
             yield from self._delete(entry, None)
             return
         if row.ours is None and not row.superseded:
@@ -272,61 +270,3 @@ def _bring_back(entry: Aside, asker: Asker) -> Flow[None]:
     except StatusError as error:
         if error.status not in (404, 409):  # gone for good, or not deleted
             raise
-
-
-# ── a repeat that says more ──────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class _Change:
-    """What a repeat adds: `anew` is the memory as it should be stored; None: `pins`, one after the other, will do."""
-
-    anew: Draft | None = None
-    pins: tuple[bool, ...] = ()
-
-
-def _change(draft: Draft, own: WireMemory, now: datetime) -> _Change | None:
-    """The difference that a repeat makes, by the rules of our own engine: tags add up, the later end and a pin win."""
-    if draft.client_id in own.ids:  # the same call again
-        return None
-    old = kronvex.to_memory(own, draft.agent_id)
-    tags = tuple(dict.fromkeys((*old.tags, *draft.tags)))
-    metadata = draft.metadata or old.metadata
-    end = _later(own.expires_at, _end(draft, now))
-    pinned = old.pinned or draft.pinned
-    stays = tags == old.tags and metadata == old.metadata
-    if stays and pinned == old.pinned and (pinned or _same_end(end, own.expires_at)):
-        return None
-    if stays and not own.pinned and (pinned or end is None):
-        # A pin clears the end, and unpinning does not bring it back.
-        return _Change(pins=(True,) if pinned else (True, False))
-    ttl = {} if pinned or end is None else {"ttl_seconds": max(60, round((end - now).total_seconds()))}
-    return _Change(replace(draft, memory_type=old.memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl=ttl))
-
-
-def _end(draft: Draft, now: datetime) -> datetime | None:
-    if draft.pinned or not draft.ttl:
-        return None
-    return now + timedelta(seconds=draft.ttl.get("ttl_seconds", draft.ttl.get("ttl_days", 0) * 86_400))
-
-
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    return None if one is None or other is None else max(one, other)
-
-
-def _same_end(one: datetime | None, other: datetime | None) -> bool:
-    return one is other if one is None or other is None else abs(one - other) < SAME_END
-
-
-def _ended(row: WireMemory, now: datetime) -> bool:
-    return row.expires_at is not None and row.expires_at <= now
-
-
-def _same_words(one: str, other: str) -> bool:
-    """Do two texts say the same, case, spaces and punctuation aside?"""
-    return words(one) == words(other)
-
-
-def words(text: str) -> list[str]:
-    """The words of a text in one case; a text without any is compared by its signs."""
-    return re.findall(r"\w+", text.casefold()) or text.split()

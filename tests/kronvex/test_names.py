@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import textwrap
@@ -118,6 +119,19 @@ def test_a_resolution_that_fails_or_is_given_up_is_taken_over() -> None:
     first.close()
     assert second.send(Reply(0)).path == "/api/v1/agents"  # type: ignore[union-attr] # a request
     assert second.send(listed).path == "/api/v1/agents/u1/recall"  # type: ignore[union-attr] # a request
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads, which is the point
+def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have() -> None:
+    with Client("http://127.0.0.1:9", api_key="kv-x") as client:
+        names = client._wiring.link.names
+        names.flights["alice"] = Flight()
+        child = os.fork()
+        if child == 0:
+            os._exit(len(names.flights))
+        assert os.waitpid(child, 0)[1] == 0
+        assert "alice" in names.flights
+        names.flights.clear()
 
 
 def test_whoever_waits_for_a_resolution_keeps_its_own_deadline() -> None:
