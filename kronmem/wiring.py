@@ -88,17 +88,17 @@ class Wiring:
         if embed is not None and not self.settings.embedded:
             raise ConfigError("embed= works with the embedded engine only; this service makes its own embeddings")
         self.timeout = checked_timeout(timeout)
+        self._given = transport
         self.link = Link(time.monotonic, random.random, retry, Breaker(self._changed), names=self._names())
         if self.settings.embedded:
             self.link.most_hits = MOST_HITS_EMBEDDED
         self._redact = redact
         self._embed = embed
-        self._given = transport
 
     def _names(self) -> Names:
         """One set of names per service and key in this process: clients share each resolution, the outbox too."""
-        if self.settings.embedded:
-            return Names()
+        if self.settings.embedded or self._given is not None:  # a transport of the caller's own may go anywhere
+            return Names(log.warning)
         key = self.settings.key.get_secret_value() if self.settings.key else ""
         with _naming:
             return _names.setdefault((self.settings.url, hashlib.sha256(key.encode()).digest()), Names(log.warning))
