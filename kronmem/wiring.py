@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import random
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 from pydantic import SecretStr
 from typing_extensions import Unpack
@@ -19,6 +22,7 @@ from typing_extensions import Unpack
 from kronmem import settings
 from kronmem.core import calls, inputs
 from kronmem.core.exchange import Breaker, Link, Retry
+from kronmem.core.names import Names
 from kronmem.core.options import ReadFilters, WriteOptions
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
@@ -39,6 +43,20 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 MOST_HITS_EMBEDDED = 100
 
 log = logging.getLogger("kronmem")
+
+_names: WeakValueDictionary[tuple[str, bytes], Names] = WeakValueDictionary()
+_naming = threading.Lock()
+
+
+def _child() -> None:
+    global _naming
+    _naming = threading.Lock()  # one that another thread held at the fork would never be released
+    for names in list(_names.values()):
+        names.forget_flights()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_child)
 
 
 @dataclass(frozen=True)
@@ -70,14 +88,21 @@ class Wiring:
         if embed is not None and not self.settings.embedded:
             raise ConfigError("embed= works with the embedded engine only; this service makes its own embeddings")
         self.timeout = checked_timeout(timeout)
-        self.link = Link(
-            time.monotonic, random.random, retry, Breaker(self._changed, address=settings.address_of(self.settings.url))
-        )
+        self._given = transport
+        breaker = Breaker(self._changed, address=settings.address_of(self.settings.url))
+        self.link = Link(time.monotonic, random.random, retry, breaker, names=self._names())
         if self.settings.embedded:
             self.link.most_hits = MOST_HITS_EMBEDDED
         self._redact = redact
         self._embed = embed
-        self._given = transport
+
+    def _names(self) -> Names:
+        """One set of names per service and key in this process: clients share each resolution, the outbox too."""
+        if self.settings.embedded or self._given is not None:  # a transport of the caller's own may go anywhere
+            return Names(log.warning)
+        key = self.settings.key.get_secret_value() if self.settings.key else ""
+        with _naming:
+            return _names.setdefault((self.settings.url, hashlib.sha256(key.encode()).digest()), Names(log.warning))
 
     def store_identity(self, transport: object) -> StoreIdentity:
         """The store that a client reaches through `transport`, comparable with that of other clients."""
@@ -139,7 +164,10 @@ class Wiring:
             return None
         path = settings.home() / "outbox.db" if outbox is None else outbox
         key = self.settings.key.get_secret_value() if self.settings.key else ""
-        return Post(str(path), self.settings.url, key, self.transport, self.link.breaker, self.timeout)
+        link = self.link
+        post = Post(str(path), self.settings.url, key, self.transport, link.breaker, self.timeout, link.names)
+        link.journal = post.journal
+        return post
 
     def needed(self, post: Post | None) -> Post:
         """The outbox that remember_later cannot do without."""
@@ -160,6 +188,7 @@ class Wiring:
         """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
         client_id = inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4())
         checked = calls.draft(agent_id, client_id, content, memory_type, **options)
+        checked = replace(checked, own_id=memory_id is not None)
         return checked if self._redact is None else checked.changed(self.redacted)
 
     def drafts(

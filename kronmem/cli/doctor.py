@@ -13,7 +13,7 @@ from pathlib import Path
 import typer
 from pydantic import JsonValue
 
-from kronmem import Client, ConfigError, KronmemError, settings
+from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
 from kronmem.cli import options, saying
 from kronmem.cli.installed import FAMILY, imports, owners, trouble, versions
 
@@ -109,6 +109,17 @@ def _service(client: Client, agent: str | None) -> Iterator[Finding]:
         return
     count = sum(one.memory_count for one in found if agent in (None, one.name))
     yield Finding("agents", f"{agent}: {count} memories" if agent else f"{len(found)} with {count} memories")
+    yield from _twins(found)
+
+
+def _twins(found: list[AgentInfo]) -> Iterator[Finding]:
+    """Agents of one name, as a race of processes leaves them at Kronvex; nobody deletes the younger ones."""
+    for name in dict.fromkeys(one.name for one in found):
+        twins = [one for one in found if one.name == name]
+        empty = [one.id for one in twins if not one.memory_count]
+        if len(twins) > 1:
+            words = f"{len(twins)} are named {name!r}; the oldest is used"
+            yield Finding("agents", f"{words}; empty: {', '.join(empty)}" if empty else words)
 
 
 def _file(path: Path) -> Finding:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import typer
 from pydantic import JsonValue
 
-from kronmem import AuthError, Client, ConfigError, InvalidInputError, KronmemError, Memory, TransportError
+from kronmem import AuthError, Client, ConfigError, InvalidInputError, KronmemError, Memory, TransportError, settings
 
 FIELDS = frozenset(Memory.model_fields) - {"access_count", "deduplicated", "queued"}
 """A memory in JSON, with all that `import` needs to make it again: not how it was used or is being delivered."""
@@ -94,7 +94,7 @@ def _aware(when: datetime) -> datetime:
 
 
 @contextmanager
-def told() -> Generator[None, None, None]:
+def told(url: str | None = None) -> Generator[None, None, None]:
     """Turn what goes wrong into a sentence and an exit code, never a traceback."""
     try:
         yield
@@ -102,7 +102,7 @@ def told() -> Generator[None, None, None]:
         note(f"kronmem: {error}")
         raise typer.Exit(2) from None
     except KronmemError as error:
-        note(f"kronmem: {error}{_advice(error)}")
+        note(f"kronmem: {error}{_advice(error, url)}")
         raise typer.Exit(1) from None
     except BrokenPipeError:
         # `| head` has read enough; what is still buffered must not be complained about at exit.
@@ -110,9 +110,11 @@ def told() -> Generator[None, None, None]:
         raise typer.Exit(0) from None
 
 
-def _advice(error: KronmemError) -> str:
+def _advice(error: KronmemError, url: str | None) -> str:
     if isinstance(error, AuthError):
-        return "\nSet KRONMEM_API_KEY (a kronmem service) or KRONVEX_API_KEY (Kronvex)."
+        where = settings.resolve(url, _key(url))
+        variable = "KRONVEX_API_KEY" if where.kronvex and _key(url) is None else "KRONMEM_API_KEY"
+        return f"\nThe key in {variable} is not the right one for {shown(where.url)}."
     if isinstance(error, TransportError):
         return "\nIs the service running? `kronmem doctor` tells more."
     return ""
@@ -121,7 +123,7 @@ def _advice(error: KronmemError) -> str:
 @contextmanager
 def connected(url: str | None, *, outbox: bool = True) -> Generator[Client, None, None]:
     """A client for one command. A key in KRONMEM_API_KEY goes to `url` when no KRONMEM_URL says otherwise."""
-    with told():
+    with told(url):
         with warnings.catch_warnings(record=True) as raised:
             client = Client(url, api_key=_key(url), outbox=None if outbox else False)
         for warning in raised:

@@ -15,8 +15,9 @@ from typing import Annotated, TextIO
 import typer
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from kronmem import Client, ConfigError, ConflictError, InvalidInputError, KronmemError, Memory
+from kronmem import Client, ConfigError, ConflictError, InvalidInputError, KronmemError, Memory, TransportError
 from kronmem.cli import options, saying
+from kronmem.core import inputs
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file, not to standard output.")]
 Source = Annotated[str, typer.Argument(help="A file as export writes it; - reads standard input.")]
@@ -62,17 +63,19 @@ class Tally:
     imported: int = 0
     known: int = 0
     expired: int = 0
+    refused: int = 0
     seen: dict[str, set[bytes]] = field(default_factory=dict[str, set[bytes]])
 
 
 def export(agent: options.AnyAgent = None, output: Output = None, url: options.Url = None, json: Json = True) -> None:
     """Write memories as JSON Lines, newest first: of one agent, or of all of them."""
     with saying.connected(url) as client, _written(output) as out:
-        names = [agent] if agent else [one.name for one in client.agents()]
+        # By id and written by name: at Kronvex two agents may have one name, and a name may hold any character.
+        agents = [(agent, agent)] if agent else [(one.id, one.name) for one in client.agents()]
         count = 0
-        for name in names:
-            for memory in client.memories(name):
-                out.write(_packed(memory))
+        for ref, name in agents:
+            for memory in client.memories(ref):
+                out.write(_packed(memory.model_copy(update={"agent_id": name})))
                 count += 1
         if output is not None:
             saying.note(f"Exported {count} to {output}.")
@@ -83,8 +86,8 @@ def import_(source: Source = "-", agent: Into = None, url: options.Url = None, j
 
     The oldest go first. Ids, types, sessions, tags, metadata, pins and expiry are kept; the service sets the time.
     """
-    with saying.connected(url, outbox=False) as client:
-        lines = _read(source, agent)
+    with saying.connected(url) as client:
+        lines = _addressed(client, _read(source, agent))
         tally = Tally()
         try:
             with _progress(len(lines)) as advance:
@@ -93,6 +96,27 @@ def import_(source: Source = "-", agent: Into = None, url: options.Url = None, j
             saying.note(f"Stopped after {tally.imported}; run the same command again to go on.")
             raise
         _say(tally, json)
+    if tally.refused:
+        raise typer.Exit(1)
+
+
+def _addressed(client: Client, lines: list[Line]) -> list[Line]:
+    """The lines with an id to store under: a name that cannot be typed stands for the agent that has it."""
+    odd = {str(line.agent_id) for line in lines if _cannot_be_typed(str(line.agent_id))}
+    ids = {one.name: one.id for one in client.agents()} if odd else {}
+    if missing := sorted(odd - ids.keys()):
+        raise InvalidInputError(
+            f"no agent {missing[0]!r} exists there, and none can be made of that name: pass --agent"
+        )
+    return [line.model_copy(update={"agent_id": ids.get(str(line.agent_id), line.agent_id)}) for line in lines]
+
+
+def _cannot_be_typed(name: str) -> bool:
+    try:
+        inputs.identifier(name, "agent_id")
+    except InvalidInputError:
+        return True
+    return False
 
 
 def _store(client: Client, lines: list[Line], tally: Tally, advance: Callable[[], None]) -> None:
@@ -100,11 +124,23 @@ def _store(client: Client, lines: list[Line], tally: Tally, advance: Callable[[]
     fresh: list[Line] = []
     for line in lines:
         if _is_new(client, line, now, tally):
-            _remember(client, line, now, _id(line.id))
-            fresh.append(line)
-            tally.imported += 1
+            _count(client, line, now, tally, fresh)
         advance()
     _confirm(client, fresh, now)
+
+
+def _count(client: Client, line: Line, now: datetime, tally: Tally, fresh: list[Line]) -> None:
+    try:
+        kept = _remember(client, line, now, _id(line.id))
+    except ConflictError as error:
+        saying.note(f"kronmem: a memory of {line.agent_id} was not imported: {error}")
+        tally.refused += 1
+        return
+    if kept.queued:
+        raise TransportError("the service stopped answering; the last memory waits in the outbox")
+    fresh.append(line)
+    tally.known += kept.deduplicated
+    tally.imported += not kept.deduplicated
 
 
 def _is_new(client: Client, line: Line, now: datetime, tally: Tally) -> bool:
@@ -133,9 +169,9 @@ def _confirm(client: Client, lines: list[Line], now: datetime) -> None:
                 _remember(client, line, now, None)
 
 
-def _remember(client: Client, line: Line, now: datetime, memory_id: str | None) -> None:
+def _remember(client: Client, line: Line, now: datetime, memory_id: str | None) -> Memory:
     try:
-        client.remember(
+        return client.remember(
             str(line.agent_id),
             line.content,
             line.memory_type,
@@ -149,7 +185,7 @@ def _remember(client: Client, line: Line, now: datetime, memory_id: str | None) 
     except ConflictError:
         if memory_id is None:
             raise
-        _remember(client, line, now, None)
+        return _remember(client, line, now, None)
 
 
 def _marks(client: Client, agent: str) -> set[bytes]:
@@ -227,10 +263,12 @@ def _progress(total: int) -> Generator[Callable[[], None], None, None]:
 
 def _say(tally: Tally, json: bool) -> None:
     if json:
-        saying.as_json({"imported": tally.imported, "already_there": tally.known, "expired": tally.expired})
+        counts = {"imported": tally.imported, "already_there": tally.known, "expired": tally.expired}
+        saying.as_json({**counts, "refused": tally.refused})
         return
     others = [
         f"{tally.known} already there" if tally.known else "",
         f"{tally.expired} expired" if tally.expired else "",
+        f"{tally.refused} refused" if tally.refused else "",
     ]
     saying.line(", ".join([f"Imported {tally.imported}", *(part for part in others if part)]) + ".")

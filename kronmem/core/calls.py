@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NoReturn, TypeVar, cast
+from urllib.parse import quote
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from kronmem.api import paths
-from kronmem.core import inputs, kronvex
+from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
+from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import NotFoundError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
@@ -37,6 +39,8 @@ class Draft:
     pinned: bool = False
     tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] = field(default_factory=lambda: dict[str, JsonValue]())
+    own_id: bool = field(default=False, compare=False)
+    """The id is the user's own and means one text, everywhere."""
 
     def changed(self, change: Callable[[str], str]) -> Draft:
         """The same memory with every text in it changed."""
@@ -96,6 +100,9 @@ def remember(one: Draft) -> Call[Memory]:
         body=to_json(one.fields()),
         headers=(*JSON, ("idempotency-key", one.client_id)),
         creates=True,
+        vendor_body=lambda: to_json(kronvex_storing.for_server(one.fields())),
+        mend=partial(kronvex_storing.stored, one),
+        before=partial(kronvex_ids.unused, one) if one.own_id else None,
     )
 
 
@@ -145,18 +152,15 @@ def recall(
     body = kronvex.recall_body(
         inputs.text(query, "query"), limit, within.memory_type, within.session_id, within.tags, threshold
     )
+    asked = kronvex_reading.Question(
+        agent_id, query, limit, within.memory_type, within.session_id, within.tags, threshold
+    )
 
     def parse(reply: Reply) -> list[Hit]:
-        return kronvex.keep(
-            kronvex.hits(reply, agent_id),
-            limit=limit,
-            memory_type=within.memory_type,
-            session_id=within.session_id,
-            tags=within.tags,
-            threshold=threshold,
-        )
+        return asked.keep(kronvex.hits(reply, agent_id))
 
-    return _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list[Hit], body=body)
+    mend = partial(kronvex_reading.recalled, asked)
+    return _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list[Hit], body=body, mend=mend)
 
 
 def inject_context(
@@ -173,7 +177,10 @@ def inject_context(
 
     def parse(reply: Reply) -> str:
         found, ready = kronvex.context(reply, agent_id)
-        return render(found[:limit]) if found else context.fence(ready, source=agent_id, max_chars=max_chars)
+        if found is None:
+            return context.fence(ready, source=agent_id, max_chars=max_chars)
+        # The service's own block may hold superseded text: it counts only where no memories are listed.
+        return render(found[:limit])
 
     return _of_agent("inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body)
 
@@ -187,13 +194,15 @@ def page(agent_id: str, within: Scope, number: int, after: str | None) -> Call[k
     if after is not None:
         query.append(("after", after))
     nothing = partial(kronvex.WirePage, memories=[])
-    return _of_agent("memories", "GET", paths.MEMORIES, agent_id, kronvex.page, nothing, query=tuple(query))
+    mend = partial(kronvex_reading.listed, agent_id)
+    return _of_agent("memories", "GET", paths.MEMORIES, agent_id, kronvex.page, nothing, query=tuple(query), mend=mend)
 
 
 def forget(agent_id: str, memory_id: str) -> Call[None]:
     """Delete one memory."""
     path = paths.fill(paths.MEMORY, memory=inputs.segment(memory_id, "memory_id"))
-    return _of_agent("forget", "DELETE", path, agent_id, acknowledged, _raise_no_memory, gone_is_done=True)
+    mend = partial(kronvex_reading.forgotten, agent_id, memory_id)
+    return _of_agent("forget", "DELETE", path, agent_id, acknowledged, _raise_no_memory, gone_is_done=True, mend=mend)
 
 
 def clear(agent_id: str) -> Call[int]:
@@ -218,6 +227,14 @@ def agents() -> Call[list[AgentInfo]]:
 def create_agent(name: str) -> Call[AgentInfo]:
     """Make an agent of that name."""
     return Call("agents", "POST", paths.AGENTS, kronvex.agent, body=to_json({"name": name}), headers=JSON)
+
+
+def update_agent(ref: str, name: str, metadata: dict[str, JsonValue]) -> Call[AgentInfo]:
+    """Rename an agent by the service's own id of it."""
+    body = to_json({"name": name, "metadata": metadata})
+    return Call(
+        "agents", "PATCH", paths.fill(paths.AGENT, agent=quote(ref, safe="")), kronvex.agent, body=body, headers=JSON
+    )
 
 
 def sessions(agent_id: str) -> Call[list[Session]]:
@@ -266,6 +283,7 @@ def _of_agent(
     query: tuple[tuple[str, str], ...] = (),
     body: bytes | None = None,
     gone_is_done: bool = False,
+    mend: Callable[[Reply, Asker], Flow[T]] | None = None,
 ) -> Call[T]:
     """A call about one agent that never creates it: `unknown` is the answer when there is none."""
     return Call(
@@ -279,6 +297,7 @@ def _of_agent(
         JSON if body is not None else (),
         unknown=unknown,
         gone_is_done=gone_is_done,
+        mend=mend,
     )
 
 

@@ -8,44 +8,37 @@ It looks at no clock and rolls no dice of its own: `Link` carries both, so a tes
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kronmem.core import calls, kronvex
+from kronmem.core import kronvex, kronvex_signs
+from kronmem.core.names import Names, Resolver
+from kronmem.core.steps import Flow, Journal, Local, Pause, Step, local
 from kronmem.core.wire import Call, Reply, Request, read, retry_after
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError
 
+__all__ = [
+    "RETRYABLE",
+    "Around",
+    "Breaker",
+    "Budget",
+    "Flow",
+    "Link",
+    "Local",
+    "Pause",
+    "Retry",
+    "Step",
+    "exchange",
+    "local",
+]
+
 T = TypeVar("T")
+U = TypeVar("U")
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
 LONGEST_PAUSE = 30.0
 """Seconds between two probes of a failing service: a restart of it goes unnoticed for no longer."""
-
-
-@dataclass(frozen=True)
-class Pause:
-    """Sleep this long, then go on."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Local:
-    """Do this piece of blocking work on this machine, then go on; an awaiting driver does it in a thread."""
-
-    work: Callable[[], None]
-
-
-Step = Request | Pause | Local
-Flow = Generator[Step, Reply, T]
-
-
-def local(work: Callable[[], T]) -> Flow[T]:
-    """A flow that does `work` and returns its answer."""
-    answers: list[T] = []
-    yield Local(lambda: answers.append(work()))
-    return answers[0]
 
 
 @dataclass(frozen=True)
@@ -145,8 +138,10 @@ class Link:
     breaker: Breaker = field(default_factory=Breaker)
     budget: Budget = field(default_factory=Budget)
     most_hits: int = kronvex.MOST_HITS
-    ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
+    names: Names = field(default_factory=Names)
     """Under which id the service keeps an agent, where that is not its name."""
+    journal: Journal | None = None
+    """Where repairs note what they delete for a moment; the outbox keeps it."""
     lacks: set[str] = field(default_factory=lambda: set[str]())
     """Calls that this service turned out not to have."""
 
@@ -159,31 +154,73 @@ class Link:
 def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
     deadline = link.now() + timeout
-    known = link.ids.get(call.agent_id) if call.agent_id else None
+    known = link.names.ids.get(call.agent_id) if call.agent_id else None
+    around = Around(link, deadline)
+    checked = call.before is not None and link.names.vendor
+    if call.before is not None and checked:
+        yield from call.before(around)
     reply = yield from _attempts(call, known or call.agent_id, link, deadline)
-    if call.agent_id and (kronvex.wants_uuid(reply) or (known and kronvex.agent_is_gone(reply))):
-        found = yield from _resolve(call.agent_id, call.creates, link, deadline)
+    if call.agent_id and (kronvex_signs.wants_uuid(reply) or kronvex_signs.agent_is_gone(reply)):
+        found = yield from _resolver(call, known, link, deadline).run()
         if found is None and call.unknown is not None:
             return call.unknown()
+        if call.before is not None and not checked:
+            yield from call.before(around)
         reply = yield from _attempts(call, found, link, deadline)
+    if call.mend is not None and link.names.vendor:
+        return (yield from call.mend(reply, around))
     return read(call, reply)
+
+
+@dataclass(frozen=True)
+class Around:
+    """An exchange as a repair sees it."""
+
+    link: Link
+    deadline: float
+
+    @property
+    def journal(self) -> Journal | None:
+        """Where to note deletes; None without an outbox."""
+        return self.link.journal
+
+    @property
+    def known_ids(self) -> dict[str, dict[str, tuple[frozenset[str], int]]]:
+        """By agent and row: the ids and a hash of the words of each row that was read for its ids."""
+        return self.link.names.known_ids
+
+    def left(self) -> float:
+        """Seconds until the deadline of the call."""
+        return self.deadline - self.link.now()
+
+    def ask(self, call: Call[U], /) -> Flow[U]:
+        """Carry another call through."""
+        return exchange(call, self.link, self.left())
+
+
+def _resolver(call: Call[T], known: str | None, link: Link, deadline: float) -> Resolver:
+    def ask(question: Call[U], /) -> Flow[Reply]:
+        return _attempts(question, None, link, deadline)
+
+    return Resolver(link.names, call.agent_id or "", known, call.creates, ask, lambda: deadline - link.now())
 
 
 def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply]:
     """Send until something final comes back, within the deadline, the attempts and the retry budget."""
-    request = call.request(agent_ref)
     attempt = 1
     while True:
+        request = call.request(agent_ref, vendor=link.names.vendor)
         outcome = yield from _once(request, link, deadline)
         wait = link.retry.wait(attempt, link.random)
         if isinstance(outcome, Reply):
-            if attempt > 1 and outcome.status == 404 and call.gone_is_done and not kronvex.agent_is_gone(outcome):
+            if attempt > 1 and outcome.status == 404 and call.gone_is_done and not kronvex_signs.agent_is_gone(outcome):
                 return Reply(204)
             if outcome.status not in RETRYABLE:
                 return outcome
+            outcome = kronvex_signs.until_midnight(outcome)
             wait = max(wait, retry_after(outcome) or 0.0)
         hopeless = link.breaker.state == "open" or link.now() + wait >= deadline
-        if attempt == link.retry.attempts or hopeless or not link.budget.spend():
+        if attempt == (call.attempts or link.retry.attempts) or hopeless or not link.budget.spend():
             if isinstance(outcome, Reply):
                 return outcome
             raise outcome
@@ -205,30 +242,10 @@ def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | Transpo
     except BaseException:
         link.breaker.abandoned()
         raise
+    link.names.vendor = link.names.vendor or kronvex_signs.is_vendor(reply)
     if reply.status >= 500:
         link.breaker.failed(link.now())
     else:
         link.breaker.succeeded()
         link.budget.earn()
     return reply
-
-
-def _resolve(name: str, create: bool, link: Link, deadline: float) -> Flow[str | None]:
-    """Find under which id the service keeps the agent `name`; only a write creates it."""
-    link.ids.pop(name, None)
-    found = yield from _named(name, link, deadline)
-    if found is None and create:
-        making = calls.create_agent(name)
-        made = yield from _attempts(making, None, link, deadline)
-        # Look again, even after a refusal: another process may have made it at the same moment, and
-        # whoever looks now must end on the same one, the oldest of that name.
-        found = (yield from _named(name, link, deadline)) or read(making, made).id
-    if found is not None:
-        link.ids[name] = found
-    return found
-
-
-def _named(name: str, link: Link, deadline: float) -> Flow[str | None]:
-    listing = calls.agents()
-    known = read(listing, (yield from _attempts(listing, None, link, deadline)))
-    return kronvex.oldest_named(known, name)

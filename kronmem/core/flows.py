@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from kronmem.core import calls
-from kronmem.core.exchange import Flow, Link, exchange
+from kronmem.core import calls, kronvex_storing
+from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call, read
-from kronmem.errors import FanOutError, KronmemError, StatusError
+from kronmem.errors import FanOutError, KronmemError, NotFoundError, StatusError
 from kronmem.models import Memory
 
 T = TypeVar("T")
@@ -62,6 +62,12 @@ def once(call: Call[T], timeout: float) -> Flow[T]:
     return read(call, (yield replace(call.request(), timeout=timeout)))
 
 
+def recover(link: Link, timeout: float) -> Flow[None]:
+    """Bring back the memories that a repair had set aside when its process was killed."""
+    if link.journal is not None:
+        yield from kronvex_storing.recover(link.journal, Around(link, link.now() + timeout))
+
+
 def clear(agent_id: str, session_id: str | None, link: Link, timeout: float) -> Flow[int]:
     """Delete an agent's memories, or a session's; where the service cannot do that, list them and delete each."""
     if session_id is None:
@@ -73,10 +79,17 @@ def clear(agent_id: str, session_id: str | None, link: Link, timeout: float) -> 
             if error.status not in (404, 405):
                 raise
             link.lacks.add("clear_session")
-    walk = Walk(agent_id, calls.Scope(session_id=session_id))
+    walk = Walk(agent_id, calls.Scope(session_id=session_id), history=True)
     found: list[Memory] = []
     while not walk.done:
         found += walk.take((yield from exchange(walk.call(), link, timeout)))
+    deleted = 0
     for memory in found:
-        yield from exchange(calls.forget(agent_id, memory.id), link, timeout)
-    return len(found)
+        # Plainly, without looking for duplicates of each: the walk gave every row there is.
+        plainly = replace(calls.forget(agent_id, memory.id), mend=None)
+        try:
+            yield from exchange(plainly, link, timeout)
+            deleted += 1
+        except NotFoundError:
+            continue
+    return deleted

@@ -2,20 +2,41 @@
 
 Bodies carry both sets of field names; replies are read from either. Data without a field there (our types, tags,
 the client id) travels under one reserved metadata key and comes back under its own name. Pure.
+
+The server's habits, and the module that handles each:
+
+habit                                                               handled in
+------------------------------------------------------------------- ------------------------------------------------
+ids are UUIDs; agents are made by name, not atomically              names: one resolution per name and process
+a demo key has one agent and allows one                             names: the empty one is given the user's name
+any id that reads as a UUID is 404, not 422                         names: a 404 about the agent looks for the name
+other types are refused, episodic ones re-classified                remember_fields, sent_type, to_memory
+a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
+pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
+a newer text hides like ones of every session, pinned ones aside    kronvex_storing.for_server: sessions are pinned
+a text that cannot be embedded is 503, as in an outage              kronvex_storing: a probe tells them apart
+a stalled store and its repeat are both stored                      kronvex_reading: shown once, surplus deleted
+recall cuts at 20 before tags and own types are looked at           kronvex_reading: the rest from the listing
+a name in the query adds rows past every filter                     keep, kronvex_reading
+inject-context holds superseded text, ignores session and type      calls.inject_context: made from the memories
+the listing shows superseded rows                                   paging
+ids are the server's own, and no route reads one memory             kronvex_reading: by metadata, by an empty PATCH
+a used-up day says Retry-After 86400 and ends at midnight UTC       kronvex_signs.until_midnight
+every 50th store merges like rows without session, tags and id      said: by forget and README; pinned ones are spared
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.api.replies import ClearReply
-from kronmem.core.wire import Reply, detail, parse_json
+from kronmem.core.wire import Reply, parse_json
 from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Hit, Memory, Session
 
@@ -50,6 +71,25 @@ class WireMemory(BaseModel):
     access_count: int | None = None
     deduplicated: bool | None = None
     superseded: bool = False
+
+    @property
+    def ours(self) -> dict[str, JsonValue] | None:
+        """The object that kronmem sent along; None: somebody else stored this row."""
+        carried = (self.metadata or {}).get(RESERVED)
+        return carried if isinstance(carried, dict) else None
+
+    @property
+    def former(self) -> frozenset[str]:
+        """The ids of the rows whose place this one took."""
+        was = (self.ours or {}).get("was")
+        listed: list[JsonValue] = was if isinstance(was, list) else []
+        return frozenset(one for one in listed if isinstance(one, str))
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Every id under which a user of kronmem may know this row."""
+        own = (self.ours or {}).get("id")
+        return frozenset((*self.former, self.id, *([own] if isinstance(own, str) else [])))
 
 
 class _WireScores(BaseModel):
@@ -160,8 +200,8 @@ def recall_body(
         fields["threshold"] = threshold
     if session_id is not None:
         fields["session_id"] = session_id
-    if memory_type in _KEPT:
-        fields["memory_type"] = memory_type
+    if (sent := sent_type(memory_type)) is not None:
+        fields["memory_type"] = sent
     exact: dict[str, JsonValue] = {"limit": limit}
     if memory_type is not None:
         exact["memory_type"] = memory_type
@@ -169,6 +209,13 @@ def recall_body(
         exact["tags"] = list(tags)
     fields[RESERVED] = exact
     return to_json(fields)
+
+
+def sent_type(memory_type: str | None) -> str | None:
+    """The type to filter by at the server; None where its own names cannot tell: it re-classifies episodic ones."""
+    if memory_type is None or memory_type == "episodic":
+        return None
+    return memory_type if memory_type in _KEPT else _STAND_IN.get(memory_type, "context")
 
 
 # ── back ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,6 +229,23 @@ def memory(reply: Reply, agent_id: str) -> Memory:
     return to_memory(wire, agent_id)
 
 
+def row(reply: Reply) -> WireMemory:
+    """Read one stored memory as the server wrote it."""
+    return parse_json(_MEMORY, reply)
+
+
+def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]]:
+    """Read what was recalled as the server wrote it, each with its hit; superseded ones too."""
+    found = parse_json(_FOUND, reply)
+    listed = found.results if found.results is not None else found.memories
+    return [(_wire(one), _hit(one, agent_id)) for one in listed or ()]
+
+
+def unscored(wire: WireMemory, agent_id: str) -> Hit:
+    """A hit that the service gave no scores for."""
+    return _made(Hit, {"memory": to_memory(wire, agent_id), "similarity": 0.0, "confidence": 0.0}, _UNSCORED, None)
+
+
 def batch(reply: Reply, agent_id: str) -> list[Memory]:
     """Read the answer to a batch, in the order it was sent."""
     return [to_memory(wire, agent_id) for wire in parse_json(_BATCH, reply).memories]
@@ -192,14 +256,14 @@ def hits(reply: Reply, agent_id: str) -> list[Hit]:
     return _hits(parse_json(_FOUND, reply), agent_id)
 
 
-def context(reply: Reply, agent_id: str) -> tuple[list[Hit], str]:
-    """Read an injected context: its memories where the service lists them, and its own text."""
+def context(reply: Reply, agent_id: str) -> tuple[list[Hit] | None, str]:
+    """Read an injected context: its memories where the service lists any or none, and its own text."""
     found = parse_json(_CONTEXT, reply)
     ready = found.context_block if found.context_block is not None else found.context
     if found.results is None and found.memories is None:
         if ready is None:
             raise ReplyError("the service's answer cannot be read: no context in it")
-        return [], ready
+        return None, ready
     return _hits(found, agent_id), ready or ""
 
 
@@ -238,25 +302,6 @@ def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
     return min(named, key=lambda one: (one.created_at.timestamp() if one.created_at else 0.0, one.id)).id
 
 
-def wants_uuid(reply: Reply) -> bool:
-    """Did the server refuse the agent id in the path because it is no UUID?"""
-    said = detail(reply) if reply.status == 422 else None
-    if not isinstance(said, list):
-        return False
-    items = [cast("dict[str, object]", item) for item in cast("list[object]", said) if isinstance(item, dict)]
-    return any(item.get("type") == "uuid_parsing" and item.get("loc") == ["path", "agent_id"] for item in items)
-
-
-def agent_is_gone(reply: Reply) -> bool:
-    """Is this 404 about the agent? One about a memory says so with the same status."""
-    return reply.status == 404 and detail(reply) == "Agent not found"
-
-
-def has_no_route(reply: Reply) -> bool:
-    """Does the service not know this path or method at all?"""
-    return reply.status == 405 or (reply.status == 404 and detail(reply) in {"Not Found", None})
-
-
 def keep(
     found: list[Hit],
     *,
@@ -292,7 +337,7 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
     if RESERVED in metadata:
         metadata = {name: value for name, value in metadata.items() if name != RESERVED}
     ours = carried if isinstance(carried, dict) else {}
-    own_type, own_tags = ours.get("type"), ours.get("tags")
+    own_type, own_tags, own_pin = ours.get("type"), ours.get("tags"), ours.get("pinned")
     tags = own_tags if isinstance(own_tags, list) else (wire.tags or [])
     fields = {
         "id": wire.id,
@@ -304,7 +349,7 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
         "metadata": metadata,
         "created_at": wire.created_at,
         "expires_at": wire.expires_at,
-        "pinned": bool(wire.pinned),
+        "pinned": own_pin if isinstance(own_pin, bool) else bool(wire.pinned),
         "access_count": wire.access_count or 0,
         "deduplicated": bool(wire.deduplicated),
         "queued": False,

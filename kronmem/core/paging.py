@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kronmem.core import calls, kronvex
+from kronmem.core.kronvex_reading import duplicates
 from kronmem.core.wire import Call
 from kronmem.models import Memory
 
@@ -15,11 +16,15 @@ class Walk:
 
     agent_id: str
     within: calls.Scope
+    history: bool = False
+    """Give superseded memories too."""
     done: bool = False
     number: int = 1
     after: str | None = None
     total: int | None = None
     seen: set[str] = field(default_factory=lambda: set[str]())
+    given: set[int] = field(default_factory=lambda: set[int]())
+    surplus: set[str] = field(default_factory=lambda: set[str]())
 
     def call(self) -> Call[kronvex.WirePage]:
         """The call that fetches the next page."""
@@ -31,11 +36,26 @@ class Walk:
             self.after, self.done = page.next, page.next is None
             fresh = page.memories
         else:
+            self.surplus = duplicates(page.memories)
             fresh = [wire for wire in page.memories if wire.id not in self.seen]
             self.seen.update(wire.id for wire in fresh)
             self._turn(page)
-        found = (kronvex.to_memory(wire, self.agent_id) for wire in fresh)
+        found = (kronvex.to_memory(wire, self.agent_id) for wire in fresh if self._shown(wire))
         return [memory for memory in found if self.within.holds(memory)]
+
+    def _shown(self, wire: kronvex.WireMemory) -> bool:
+        """Is it alive, and no duplicate of one that was given already?"""
+        if self.history:
+            return True
+        if wire.superseded or wire.id in self.surplus:
+            return False
+        own = (wire.ours or {}).get("id")
+        if own is None or self.total is None:  # our own service keeps one row per id
+            return True
+        mark = hash((str(own), wire.content))
+        repeated = mark in self.given
+        self.given.add(mark)
+        return not repeated
 
     def _turn(self, page: kronvex.WirePage) -> None:
         shrunk = (self.total or 0) - (page.total or 0) if self.total and page.total is not None else 0

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from kronmem.errors import ReplyError, StatusError, status_class
+
+if TYPE_CHECKING:
+    from kronmem.core.steps import Asker, Flow
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -63,15 +66,29 @@ class Call(Generic[T]):
     """The answer (or the error it raises) when the service has no such agent."""
     gone_is_done: bool = False
     """A delete: 404 on a second attempt means that the first one, whose reply was lost, did it."""
+    vendor_body: Callable[[], bytes] | None = None
+    """The body for the vendor's own server, where it differs."""
+    mend: Callable[[Reply, Asker], Flow[T]] | None = None
+    """Reads a reply of the vendor's own server in place of `parse`, and repairs it by further calls."""
 
-    def request(self, agent_ref: str | None = None) -> Request:
+    before: Callable[[Asker], Flow[None]] | None = None
+    """Looks at the vendor's own server first, and may refuse the call."""
+    attempts: int | None = None
+    """How often it may be tried; None: as often as the client retries."""
+
+    def request(self, agent_ref: str | None = None, *, vendor: bool = False) -> Request:
         """Make the request, with the agent under the id the service knows."""
         path = self.path.replace("{agent}", quote(agent_ref or "", safe=""))
-        return Request(self.method, path, self.query, self.body, self.headers)
+        body = self.vendor_body() if vendor and self.vendor_body is not None else self.body
+        return Request(self.method, path, self.query, body, self.headers)
 
     def then(self, change: Callable[[T], U]) -> Call[U]:
         """The same call, its answer changed by a pure function."""
-        parse, unknown = self.parse, self.unknown
+        parse, unknown, mend = self.parse, self.unknown, self.mend
+
+        def mended(reply: Reply, asker: Asker) -> Flow[U]:
+            return change(parse(reply) if mend is None else (yield from mend(reply, asker)))
+
         return Call(
             self.name,
             self.method,
@@ -84,6 +101,10 @@ class Call(Generic[T]):
             self.creates,
             None if unknown is None else lambda: change(unknown()),
             self.gone_is_done,
+            self.vendor_body,
+            None if mend is None else mended,
+            self.before,
+            self.attempts,
         )
 
 

@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kronmem.core import calls
+from kronmem.core import calls, flows
 from kronmem.core.exchange import RETRYABLE, Breaker, Link, Retry, exchange
+from kronmem.core.names import Names
+from kronmem.core.steps import Journal
 from kronmem.errors import KronmemError, NotFoundError, ReplyError, StatusError, TransportError
 from kronmem.models import Memory
 from kronmem.outbox.queue import LEASE, Lane, OutboxFile, Waiting
@@ -42,13 +44,16 @@ class Sender:
     transport: Transport
     breaker: Breaker
     timeout: float
+    names: Names = field(default_factory=Names)
+    journal: Journal | None = None
     paused_until: float = 0.0
     left: bool = False
     link: Link = field(init=False)
 
     def __post_init__(self) -> None:
         # One attempt each, past the client's breaker: the outbox has its own, longer patience.
-        self.link = Link(time.monotonic, random.random, Retry(attempts=1), Breaker(limit=1_000_000_000))
+        patient, once = Breaker(limit=1_000_000_000), Retry(attempts=1)
+        self.link = Link(time.monotonic, random.random, once, patient, names=self.names, journal=self.journal)
 
     def remember(self, draft: calls.Draft, timeout: float) -> Memory:
         """Send one memory, once."""
@@ -60,6 +65,13 @@ class Sender:
             drive(exchange(calls.forget(agent_id, memory_id), self.link, self.timeout), self.transport)
         except NotFoundError:
             return
+
+    def restore(self) -> None:
+        """Bring back what a repair of a killed process has set aside; what cannot be now is tried again later."""
+        try:
+            drive(flows.recover(self.link, self.timeout), self.transport)
+        except KronmemError as error:
+            log.warning("memories that were set aside for a moment wait to be restored (%s)", error)
 
     def wait(self) -> float:
         """Seconds for which nothing should be sent: the key was refused, or the service is left alone."""
@@ -115,6 +127,7 @@ class Delivery:
         """
         self._after_fork()
         ends = time.monotonic() + timeout
+        sender.restore()
         rest = 0.02
         while self.file.pending(sender.lane) and (left := ends - time.monotonic()) > 0:
             if not self._turn.acquire(timeout=left):
@@ -152,6 +165,7 @@ class Delivery:
         """Deliver some rows; the answer is in how many seconds to look again."""
         if (resting := sender.wait()) > 0:
             return resting
+        sender.restore()
         with self._turn:
             moved = self._some(sender, sender.timeout, hurry=False)
         if moved:

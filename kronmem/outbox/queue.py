@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from sqlite3 import Connection
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -26,6 +26,8 @@ from kronmem.errors import OutboxFullError
 from kronmem.models import DeadLetter
 from kronmem.outbox.lease import is_gone, me
 from kronmem.sqlite_file import Schema, SqliteFile
+
+T = TypeVar("T")
 
 MOST_ROWS = 100_000
 MOST_BYTES = 128 * 1024 * 1024
@@ -289,6 +291,16 @@ class OutboxFile:
         with self._write() as db:
             sql = "UPDATE waiting SET dead = 0, refused = 0, backoff = 0, asked = 0"
             return db.execute(f"{sql} WHERE service = ? AND mark = ? AND dead = 1", (lane.service, lane.mark)).rowcount
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Do `work` as one reading transaction."""
+        with self._read() as db:
+            return work(db)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Do `work` as one transaction that is on disk when this returns."""
+        with self._write() as db:
+            return work(db)
 
     def _one(self, sql: str, lane: Lane, *more: str) -> int:
         with self._read() as db:

@@ -13,8 +13,10 @@ import anyio.to_thread
 
 from kronmem.core import calls, flows
 from kronmem.core.exchange import RETRYABLE, Breaker, Flow, Link, exchange, local
+from kronmem.core.names import Names
 from kronmem.errors import KronmemError, OutboxFullError, ReplyError, StatusError, StoreError, TransportError
 from kronmem.models import DeadLetter, Memory
+from kronmem.outbox.journal import OutboxJournal
 from kronmem.transport.drive import Transport
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
@@ -30,11 +32,20 @@ class Post:
     """One client's way into and out of an outbox file. Opens nothing before something is queued or found there."""
 
     def __init__(
-        self, path: str, service: str, key: str, transport: Callable[[], Transport], breaker: Breaker, timeout: float
+        self,
+        path: str,
+        service: str,
+        key: str,
+        transport: Callable[[], Transport],
+        breaker: Breaker,
+        timeout: float,
+        names: Names | None = None,
     ) -> None:
         self._path = os.path.abspath(path)
         self._service, self._key = service, key
         self._make_transport, self._breaker, self._timeout = transport, breaker, timeout
+        self._names = names or Names()
+        self.journal = OutboxJournal(lambda: (self._file(), self._lane()))
         self._joined: tuple[Delivery, Sender] | None = None
         self._pid = os.getpid()
         self._joining = threading.Lock()
@@ -141,7 +152,7 @@ class Post:
                 raise
             log.error("%s; it was set aside as %s and a new outbox begun", error, file.set_aside())
             lane = file.lane(self._service, self._key)
-        return Sender(lane, self._make_transport(), self._breaker, self._timeout)
+        return Sender(lane, self._make_transport(), self._breaker, self._timeout, self._names, self.journal)
 
     def _file(self) -> OutboxFile:
         return self._arrive()[0].file

@@ -182,6 +182,7 @@ def test_an_import_that_stopped_half_way_goes_on() -> None:
         "imported": 1,
         "already_there": 2,
         "expired": 0,
+        "refused": 0,
     }
 
 

@@ -220,12 +220,23 @@ def test_a_refused_creation_is_an_error_unless_someone_else_made_it() -> None:
 def test_an_agent_that_vanished_is_looked_up_again() -> None:
     clock = Clock()
     known = link(clock)
-    known.ids["alice"] = "old"
+    known.names.ids["alice"] = "old"
     played = Steps(exchange(RECALL, known, 10), clock, NO_AGENT, agents(("new", "alice", 1)), FOUND)
     assert played.run() == []
     assert [request.path.split("/")[4:] for request in played.requests] == [["old", "recall"], [], ["new", "recall"]]
-    with pytest.raises(NotFoundError):
-        steps(RECALL, NO_AGENT).run()
+
+
+@pytest.mark.parametrize("name", ["0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d", "0b9f1c1e6d5a4d3f9c552f3f3a0f7b1d"])
+def test_a_uuid_of_the_users_own_is_a_name_like_any_other(name: str) -> None:
+    read = calls.recall(name, "question", 5, calls.Scope(), None, most=20)
+    assert steps(read, NO_AGENT, agents()).run() == []
+    write, made = (
+        calls.remember(calls.Draft(name, "id-1", "text")),
+        Reply(201, f'{{"id":"u5","name":"{name}"}}'.encode()),
+    )
+    played = steps(write, NO_AGENT, agents(), made, agents(("u5", name, 5)), Reply(201, b'{"id":"m","content":"text"}'))
+    assert played.run().agent_id == name
+    assert played.requests[-1].path == "/api/v1/agents/u5/remember"
 
 
 # ── breaker and budget ───────────────────────────────────────────────────────────────────────────────────────────

@@ -7,26 +7,34 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections import deque
-from collections.abc import Callable
-from datetime import datetime, timedelta
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from email.utils import format_datetime
 from typing import Any, ClassVar
 
 from tests.services import bodies
 from tests.services import validate as v
+from tests.services.habits import USUAL
+from tests.services.habits import known as known_habits
 from tests.services.http import Call, JsonServer, Recorded, Refused, Reply, Route
+from tests.services.limits import Limits
 from tests.services.quirks import (
     broken,
     classify,
+    consolidate,
     embeddable,
     fits,
     hit,
+    likeness,
     listed,
     memory_json,
     refuse_poison,
-    refuse_unembeddable,
     session_counts,
     supersede,
+    unembeddable,
 )
 from tests.services.rows import Agent, Clock, Row, entities, expiry, now_utc, similarity
 
@@ -44,8 +52,10 @@ MEMORIES = ONE + "/memories"
 class KronvexServer(JsonServer):
     """The recorded server: UUIDs only, `results`, leaks, dedup, and dead connections after a 500.
 
-    `plan` names the plan in messages; "demo" allows one agent. `rate_limit` recalls per minute, `daily_limit` recalls
-    per day and `memory_limit` stores are allowed. `key` is let in, and `other_key` too, with agents of its own.
+    `plan` decides how much is allowed; a key of the plan "demo" is born with the one agent that it allows.
+    `rate_limit` recalls per minute, `daily_limits` requests per day by handler and `memory_limit` stores stand in for
+    the plan's numbers. `habits` names the unkindnesses that are on, `gap` is called by the name of a handler, without
+    the lock, between its look and its insert. `key` is let in, and `other_key` too, with agents of its own.
     """
 
     routes: ClassVar[tuple[Route, ...]] = (
@@ -66,6 +76,7 @@ class KronvexServer(JsonServer):
         Route("PATCH", MEMORIES + "/{memory_id}", "update_memory", {"body": v.mapping}),
         Route("POST", MEMORIES + "/{memory_id}/restore", "restore"),
         Route("POST", MEMORIES + "/bulk-import", "bulk_import", {"body": bodies.IMPORT, "limited": True}),
+        Route("POST", ONE + "/consolidate", "consolidate"),
     )
     base_headers: ClassVar[dict[str, str]] = {
         "x-ratelimit-limit": "1000",
@@ -78,23 +89,34 @@ class KronvexServer(JsonServer):
         *,
         plan: str = "enterprise",
         rate_limit: int | None = None,
-        daily_limit: int | None = None,
+        daily_limits: Mapping[str, int] | None = None,
         memory_limit: int | None = None,
         clock: Clock = now_utc,
+        habits: Iterable[str] = USUAL,
+        gap: Callable[[str], None] | None = None,
         on_request: Callable[[Recorded], None] | None = None,
     ) -> None:
         super().__init__(on_request=on_request)
         self.other_key = "kv-" + secrets.token_hex(16)
         self.agents: list[Agent] = []
-        self.plan = plan
-        self._rate_limit = rate_limit
-        self._daily_limit = daily_limit
-        self._memory_limit = memory_limit
+        self.habits = known_habits(habits)
+        self.refuse: set[str] = set()
+        """Answer 500 to every request with one of these methods."""
+        self.embedding_down = False
+        """Fail to embed any text, as in an outage of the embedding service."""
+        self.limits = Limits(plan, clock, rate_limit, daily_limits, memory_limit)
         self._clock = clock
-        self._recalls: deque[datetime] = deque()
-        self._stores = 0
+        self._gap = gap or Company().wait
+        self._stores: Counter[str] = Counter()
+        if plan == "demo":
+            self.agents += [Agent("someone's agent", key, clock()) for key in (self.key, self.other_key)]
 
-    # The order of the real server: key, then path and body, then rate, then agent.
+    # The order of the real server: key, path and body, minute, day, agent, month, embedding.
+
+    def reply_to(self, request: Recorded) -> Reply:
+        """Answer with the date of the server's own clock."""
+        reply = super().reply_to(request)
+        return replace(reply, headers={"date": format_datetime(self._clock(), usegmt=True), **reply.headers})
 
     def keys(self) -> set[str]:
         """Both keys are good."""
@@ -103,9 +125,11 @@ class KronvexServer(JsonServer):
     def dispatch(self, call: Call) -> Reply:
         """Check what the route wants checked, then call its handler."""
         self.authenticate(call)
+        if call.request.method in self.refuse:
+            raise broken()
         call.values = self._check(call)
         if call.route.extra.get("limited"):
-            self._check_rate(call)
+            self.limits.admit(call.route.handler)
         if "agent_id" in call.params:
             call.agent = self._agent(call)
         handler: Callable[[Call], Reply] = getattr(self, call.route.handler)
@@ -125,29 +149,6 @@ class KronvexServer(JsonServer):
         call.params.update(path)
         return rest[0] if rest else {}
 
-    def _check_rate(self, call: Call) -> None:
-        now = self._clock()
-        self._check_day(call, now)
-        if self._rate_limit is None:
-            return
-        minute = [moment for moment in self._recalls if moment > now - timedelta(minutes=1)]
-        if len(minute) >= self._rate_limit:
-            limit = f"({self._rate_limit} req/min for {self.plan} plan)"
-            message = f"Rate limit exceeded {limit}. Upgrade for higher limits."
-            raise Refused(429, message, {"retry-after": "60", "x-ratelimit-remaining": "0"})
-
-    def _check_day(self, call: Call, now: datetime) -> None:
-        limit = self._daily_limit
-        used = sum(moment.date() == now.date() for moment in self._recalls)
-        if limit is None or used < limit or call.route.handler != "recall":
-            return
-        message = f"Daily recall limit reached ({limit}/day on {self.plan.upper()} plan). Resets at midnight UTC."
-        detail = {"error": "daily_quota_exceeded", "message": message, "current": used, "limit": limit}
-        day = {"x-ratelimit-limit-day": str(limit), "x-ratelimit-used-day": str(used)}
-        more = {"plan": self.plan, "upgrade_url": "https://kronvex.io/dashboard#billing"}
-        headers = {"retry-after": "86400", **day, "x-ratelimit-reset-day": "midnight UTC"}
-        raise Refused(429, {**detail, **more}, headers)
-
     def _agent(self, call: Call) -> Agent:
         for agent in self.agents:
             if agent.id == call.params["agent_id"] and agent.owner == call.key:
@@ -158,11 +159,9 @@ class KronvexServer(JsonServer):
 
     def create_agent(self, call: Call) -> Reply:
         """Make an agent; the name may exist already."""
-        mine = sum(agent.owner == call.key for agent in self.agents)
-        if self.plan == "demo" and mine >= 1:
-            message = "Agent limit of 1 reached for plan 'demo'. Upgrade to add more agents."
-            raise Refused(402, self._limit("agent_limit_reached", message, {"agents_used": mine, "limit": 1}))
+        self.limits.check_agents(sum(agent.owner == call.key for agent in self.agents))
         refuse_poison(call.values)
+        self._pause("create_agent")
         agent = Agent(owner=call.key, created_at=self._clock(), **call.values)
         self.agents.append(agent)
         return Reply(201, agent.json())
@@ -195,29 +194,47 @@ class KronvexServer(JsonServer):
     def remember(self, call: Call) -> Reply:
         """Store, fold into an equal memory of any session, or supersede up to five close ones."""
         values, agent = call.values, call.agent
-        self._check_quota()
-        refuse_unembeddable(values["content"])
+        self.limits.check_month()
+        self._refuse_unembeddable(values["content"])
         refuse_poison(values)
-        for row in agent.kept():
-            if similarity(row.content, values["content"]) >= 0.95:
-                return Reply(201, self._stored(agent, row, deduplicated=True), {"x-dedup-hit": "true"})
+        if (like := likeness(agent, values, self._clock(), self.habits)) is not None:
+            return Reply(201, self._stored(agent, like, deduplicated=True), {"x-dedup-hit": "true"})
+        self._pause("remember")
         row = self._row(agent, values)
-        resolved = supersede(agent, row)
+        resolved = supersede(agent, row, self.habits)
         agent.rows.append(row)
-        self._stores += 1
-        return Reply(201, self._stored(agent, row, conflict_detected=resolved > 0, conflicts_resolved=resolved))
+        self._count(call.key, agent)
+        more = {"conflict_detected": resolved > 0, "conflicts_resolved": resolved}
+        return Reply(201, self._stored(agent, row, **more), self.limits.headers())
 
-    def _check_quota(self) -> None:
-        limit = self._memory_limit
-        if limit is not None and self._stores >= limit:
-            message = f"Monthly memory limit of {limit} reached for plan '{self.plan}'. "
-            message += "Resets at next billing cycle or upgrade to continue."
-            numbers = {"memories_used_this_cycle": self._stores, "limit": limit}
-            raise Refused(402, self._limit("memory_limit_reached", message, numbers))
+    def _pause(self, handler: str) -> None:
+        """Leave room for others between look and insert."""
+        if "races" in self.habits:
+            with self._unlocked():
+                self._gap(handler)
 
-    def _limit(self, error: str, message: str, numbers: dict[str, int]) -> dict[str, Any]:
-        more = {"plan": self.plan, "upgrade_url": "https://kronvex.io/#pricing"}
-        return {"error": error, "message": message, **numbers, **more}
+    @contextmanager
+    def _unlocked(self) -> Iterator[None]:
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
+
+    def _refuse_unembeddable(self, text: str) -> None:
+        if self.embedding_down or not embeddable(text, tokens="counts tokens" in self.habits):
+            raise unembeddable()
+
+    def _count(self, key: str, agent: Agent) -> None:
+        self.limits.stored += 1
+        self._stores[key] += 1
+        if "consolidates" in self.habits and self._stores[key] % 50 == 0:
+            consolidate(agent, self._clock())
+
+    def consolidate(self, call: Call) -> Reply:
+        """Merge like rows; the real server answers first and does it a moment later."""
+        consolidate(call.agent, self._clock())
+        return Reply(200, {"status": "consolidation_queued", "agent_id": call.agent.id})
 
     def _row(self, agent: Agent, values: dict[str, Any]) -> Row:
         now = self._clock()
@@ -234,17 +251,10 @@ class KronvexServer(JsonServer):
     def recall(self, call: Call) -> Reply:
         """The closest memories, and whatever shares a name with the query."""
         query = call.values["query"]
-        self._recalls.append(self._clock())
-        refuse_unembeddable(query)
+        self._refuse_unembeddable(query)
         refuse_poison(call.values)
         hits = self._hits(call.agent, query, call.values)
-        return Reply(200, {"query": query, "results": hits, "total_found": len(hits)}, self._rate_headers())
-
-    def _rate_headers(self) -> dict[str, str]:
-        if self._rate_limit is None:
-            return {}
-        reset = math.ceil((self._clock() + timedelta(minutes=1)).timestamp())
-        return {"x-ratelimit-remaining": str(self._rate_limit - 1), "x-ratelimit-reset": str(reset)}
+        return Reply(200, {"query": query, "results": hits, "total_found": len(hits)}, self.limits.headers())
 
     def _hits(self, agent: Agent, query: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         now = self._clock()
@@ -254,13 +264,14 @@ class KronvexServer(JsonServer):
         near = near[: values["top_k"]]
         found = {row.id for row, _ in near}
         # The graph looks at names alone: not at session, type, threshold or top_k, nor whether a row was superseded.
-        stray = [(row, 0.5) for row in live[::-1] if row.id not in found and entities(row.content) & entities(query)]
+        names = entities(query) if "graph extras" in self.habits else set()
+        stray = [(row, 0.5) for row in live[::-1] if row.id not in found and entities(row.content) & names]
         return [hit(row, score, now) for row, score in near + stray]
 
     def inject_context(self, call: Call) -> Reply:
         """A block of text for a prompt; session and type are ignored."""
         message = call.values["message"]
-        refuse_unembeddable(message)
+        self._refuse_unembeddable(message)
         hits = self._hits(call.agent, message, call.values)
         lines = [f"- {one['memory']['content']} (confidence: {one['confidence']})" for one in hits]
         block = "\n".join(["[KRONVEX CONTEXT]", *lines]) if lines else ""
@@ -312,6 +323,7 @@ class KronvexServer(JsonServer):
         if not row.deleted:
             raise Refused(409, "Memory is not deleted")
         row.deleted = False
+        self.limits.stored += 1
         return Reply(200, {"id": row.id, "restored": True, "content": row.content})
 
     def update_memory(self, call: Call) -> Reply:
@@ -331,15 +343,32 @@ class KronvexServer(JsonServer):
         refuse_poison(call.values)
         errors = []
         for index, values in enumerate(call.values["memories"]):
-            if embeddable(values["content"]):
+            if embeddable(values["content"], tokens="counts tokens" in self.habits):
                 known = {name: values[name] for name in ("content", "memory_type", "metadata")}
                 now = self._clock()
                 call.agent.rows.append(Row(call.agent.id, created_at=now, expires_at=expiry(values, now), **known))
             else:
                 errors.append(f"Item {index}: Error code: 500 - boom")
         imported = len(call.values["memories"]) - len(errors)
-        self._stores += imported
+        self.limits.stored += imported
         return Reply(200, {"imported": imported, "failed": len(errors), "errors": errors})
+
+
+class Company:
+    """Waits a moment for others at the same place: those that come at once go on at once."""
+
+    def __init__(self, moment: float = 0.05) -> None:
+        self._moment = moment
+        self._here = threading.Condition()
+        self._arrived: Counter[str] = Counter()
+
+    def wait(self, where: str) -> None:
+        """Go on when somebody else has come too, or when the moment is over."""
+        with self._here:
+            self._arrived[where] += 1
+            self._here.notify_all()
+            before = self._arrived[where]
+            self._here.wait_for(lambda: self._arrived[where] > before, self._moment)
 
 
 def _parsed(request: Recorded) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections import Counter
 from datetime import datetime
 from typing import Any
@@ -30,16 +31,32 @@ def refuse_poison(value: Any) -> None:
         raise broken()
 
 
-def embeddable(text: str) -> bool:
+def embeddable(text: str, *, tokens: bool = True) -> bool:
     """Whether the embedding service takes a text: not blank, not too long, not told to fail."""
-    return bool(text.strip()) and len(text.split()) <= 8192 and "FAKE_EMBED_FAIL" not in text
+    length = token_count(text) if tokens else len(text.split())
+    return bool(text.strip()) and length <= 8192 and "FAKE_EMBED_FAIL" not in text
 
 
-def refuse_unembeddable(text: str) -> None:
-    """Answer 503 for what the embedding service refuses."""
-    if not embeddable(text):
-        message = "Embedding service temporarily unavailable. Please retry."
-        raise Refused(503, {"error": "embedding_unavailable", "message": message})
+def token_count(text: str) -> int:
+    """About as many tokens as an embedding model sees: four Latin letters are one, every other letter is one."""
+    plain = sum(char < "\u0250" for char in text)
+    return math.ceil(plain / 4) + len(text) - plain
+
+
+def unembeddable() -> Refused:
+    """The 503 for any text that was not embedded, whatever the reason."""
+    message = "Embedding service temporarily unavailable. Please retry."
+    return Refused(503, {"error": "embedding_unavailable", "message": message})
+
+
+def likeness(agent: Agent, values: dict[str, Any], now: datetime, habits: frozenset[str]) -> Row | None:
+    """The row that a text is folded into, deleted ones aside."""
+    rows = agent.kept()
+    if "folds into dead rows" not in habits:
+        rows = [row for row in agent.live(now) if not row.superseded_by]
+    if "folds across sessions" not in habits:
+        rows = [row for row in rows if row.session_id == values["session_id"]]
+    return next((row for row in rows if similarity(row.content, values["content"]) >= 0.95), None)
 
 
 def classify(values: dict[str, Any]) -> str:
@@ -52,14 +69,32 @@ def classify(values: dict[str, Any]) -> str:
     return "procedure" if content.startswith("To ") else kind
 
 
-def supersede(agent: Agent, new: Row) -> int:
+def supersede(agent: Agent, new: Row, habits: frozenset[str]) -> int:
     """Bury up to five older memories that say nearly the same; pinned ones stay."""
     rivals = [row for row in agent.kept() if not row.pinned and not row.superseded_by]
+    if "supersedes across sessions" not in habits:
+        rivals = [row for row in rivals if row.session_id == new.session_id]
     near = [row for row in rivals if similarity(row.content, new.content) >= 0.72]
     near = sorted(near, key=lambda row: -similarity(row.content, new.content))[:5]
     for row in near:
         row.superseded_by = new.id
     return len(near)
+
+
+def consolidate(agent: Agent, now: datetime) -> None:
+    """Merge unpinned rows that say nearly the same, superseded ones too, into a row without session and metadata."""
+    left = [row for row in agent.kept() if not row.pinned]
+    while left:
+        first, *others = left
+        like = [row for row in others if similarity(first.content, row.content) >= 0.82]
+        left = [row for row in others if row not in like]
+        if like:
+            merged = [first, *like]
+            for row in merged:
+                row.deleted = True
+            text = "MERGED: " + " / ".join(row.content for row in merged)
+            count = len(merged)
+            agent.rows.append(Row(agent.id, text, now, first.memory_type, consolidation_count=count))
 
 
 def fits(row: Row, values: dict[str, Any]) -> bool:
@@ -106,7 +141,7 @@ def memory_json(row: Row) -> dict[str, Any]:
         "superseded_by": row.superseded_by,
         "conflict_detected": False,
         "conflicts_resolved": 0,
-        "is_meta": False,
-        "consolidation_count": 0,
+        "is_meta": row.consolidation_count > 0,
+        "consolidation_count": row.consolidation_count,
         "user_id": None,
     }

@@ -84,6 +84,7 @@ class Row:
     access_count: int = 0
     superseded_by: str | None = None
     deleted: bool = False
+    consolidation_count: int = 0
 
 
 def now_utc() -> datetime:

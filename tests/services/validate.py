@@ -198,7 +198,10 @@ def _or_default(name: str, rule: tuple[Check, Any], whole_value: dict[str, Any])
 
 
 def identifier(value: Any, loc: Loc) -> str:
-    """A UUID with or without its dashes, as its canonical text."""
+    """A UUID with or without its dashes, in braces or as a URN, as its canonical text."""
+    given, value = value, re.sub(r"^(?:\{(.*)\}|urn:uuid:(.*))$", r"\1\2", value)
+    if given != value and not re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value):
+        value = given
     stray = re.search(r"[^0-9a-fA-F-]", value)
     if stray:
         raise _not_uuid(f"invalid character: found `{stray.group()}` at {stray.start()}", value, loc)

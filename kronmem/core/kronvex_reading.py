@@ -1,0 +1,162 @@
+"""Reading and deleting at the vendor's own server: duplicates once, filters past its 20 hits, ids of our own. Pure.
+
+A store that stalls is finished by the server although its repeat is stored too, so two rows may carry one id and one
+text. The oldest of them is the memory; the others are deleted when they are seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kronmem.core import kronvex
+from kronmem.core import kronvex_calls as server
+from kronmem.core.kronvex import WireMemory
+from kronmem.core.steps import Asker, Flow
+from kronmem.core.wire import Reply, status_error
+from kronmem.errors import KronmemError, NotFoundError
+from kronmem.models import Hit
+
+MERGED = "Memory not found. Kronvex may have merged it with others of its agent; clear() deletes what came of it."
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a recall asked for."""
+
+    agent_id: str
+    query: str
+    limit: int
+    memory_type: str | None
+    session_id: str | None
+    tags: Sequence[str]
+    threshold: float | None
+
+    def keep(self, found: list[Hit]) -> list[Hit]:
+        """Filter again, and cut."""
+        return kronvex.keep(
+            found,
+            limit=self.limit,
+            memory_type=self.memory_type,
+            session_id=self.session_id,
+            tags=self.tags,
+            threshold=self.threshold,
+        )
+
+    @property
+    def unsent(self) -> bool:
+        """Is there a filter that the server cannot apply before it cuts at 20? A threshold needs its scores."""
+        own_type = self.memory_type is not None and kronvex.sent_type(self.memory_type) != self.memory_type
+        return (bool(self.tags) or own_type) and self.threshold is None
+
+
+def recalled(asked: Question, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
+    """Read a recall; delete the duplicates it shows, and look behind the 20 hits for what a filter wants."""
+    if reply.status >= 300:
+        raise status_error(reply)
+    found = kronvex.scored(reply, asked.agent_id)
+    surplus = duplicates(row for row, _ in found)
+    alive = [hit for row, hit in found if not row.superseded and row.id not in surplus]
+    hits = asked.keep(sorted(alive, key=lambda hit: -hit.similarity))
+    yield from drop(asked.agent_id, surplus, asker)
+    if asked.unsent and len(hits) < asked.limit and len(found) >= kronvex.MOST_HITS:
+        hits += yield from _behind(asked, {row.id for row, _ in found}, asker)
+    return hits[: asked.limit]
+
+
+def _behind(asked: Question, shown: set[str], asker: Asker) -> Flow[list[Hit]]:
+    """Memories past the 20 closest, by the words they share with the query; they carry no score."""
+    memory_type = kronvex.sent_type(asked.memory_type)
+    rows = yield from server.rows(asked.agent_id, asker, memory_type=memory_type)
+    surplus = duplicates(rows)
+    rest = [row for row in rows if row.id not in shown and row.id not in surplus and not row.superseded]
+    words = _words(asked.query)
+    rest.sort(key=lambda row: -len(words & _words(row.content)))
+    return asked.keep([kronvex.unscored(row, asked.agent_id) for row in rest])
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def duplicates(rows: Iterable[WireMemory]) -> set[str]:
+    """The ids of rows that repeat an older one, both alive: the same id of ours and text, or stored anew since."""
+    first: dict[tuple[str, str], WireMemory] = {}
+    rows = list(rows)
+    former = frozenset[str]().union(*(row.former for row in rows if not row.superseded))
+    surplus = {row.id for row in rows if row.id in former}
+    for row in rows:
+        own = (row.ours or {}).get("id")
+        if not isinstance(own, str) or row.superseded:
+            continue
+        older = first.setdefault((own, row.content), row)
+        if older is not row:
+            newer, first[own, row.content] = (row, older) if _age(older) <= _age(row) else (older, row)
+            surplus.add(newer.id)
+    return surplus
+
+
+def _age(row: WireMemory) -> tuple[float, str]:
+    return (row.created_at.timestamp() if row.created_at else 0.0, row.id)
+
+
+def drop(agent_id: str, surplus: Iterable[str], asker: Asker) -> Flow[None]:
+    """Delete surplus rows; if that fails they are deleted when they are next seen."""
+    for memory_id in sorted(surplus):
+        try:
+            yield from asker.ask(server.delete(agent_id, memory_id))
+        except KronmemError:
+            return
+
+
+def listed(agent_id: str, reply: Reply, asker: Asker) -> Flow[kronvex.WirePage]:
+    """Read a page of the listing and delete the duplicates it shows; the walk leaves them out."""
+    if reply.status >= 300:
+        raise status_error(reply)
+    page = kronvex.page(reply)
+    yield from drop(agent_id, duplicates(page.memories), asker)
+    return page
+
+
+def forgotten(agent_id: str, memory_id: str, reply: Reply, asker: Asker) -> Flow[None]:
+    """Finish a delete: every duplicate too; an id that the server does not know may be one of ours."""
+    if reply.status == 422:  # ids are checked before they are sent, so this one is no UUID
+        return (yield from _forget_own(agent_id, memory_id, asker))
+    if reply.status >= 300 and reply.status != 404:
+        raise status_error(reply)
+    try:
+        gone = yield from asker.ask(server.patch(agent_id, memory_id, {}))
+    except NotFoundError:
+        return (yield from _forget_own(agent_id, memory_id, asker))
+    others = yield from _others(agent_id, gone, asker)
+    yield from _delete(agent_id, others, asker)
+    if reply.status == 404 and not others:
+        raise NotFoundError(MERGED, status=404)
+    return None
+
+
+def _others(agent_id: str, gone: WireMemory, asker: Asker) -> Flow[list[WireMemory]]:
+    """The rows that are the same memory as a deleted one: its duplicates, or the row that took its place."""
+    own = (gone.ours or {}).get("id")
+    if own is None:
+        return []
+    alike = yield from server.like(agent_id, gone.content, asker)
+    same = (row for row in alike if (row.ours or {}).get("id") == own and row.content == gone.content)
+    return [*same, *(row for row in alike if row.id != gone.id and gone.id in row.ids)]
+
+
+def _forget_own(agent_id: str, memory_id: str, asker: Asker) -> Flow[None]:
+    rows = yield from server.rows(agent_id, asker)
+    mine = [row for row in rows if memory_id in row.ids]
+    if not mine:
+        raise NotFoundError(MERGED, status=404)
+    yield from _delete(agent_id, mine, asker)
+
+
+def _delete(agent_id: str, rows: Iterable[WireMemory], asker: Asker) -> Flow[None]:
+    for memory_id in sorted({row.id for row in rows}):
+        try:
+            yield from asker.ask(server.delete(agent_id, memory_id))
+        except NotFoundError:
+            continue

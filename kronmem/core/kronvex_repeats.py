@@ -1,0 +1,73 @@
+"""A text that is told again: whether it is the same, and the difference that the repeat makes to its row. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from kronmem.core import kronvex
+from kronmem.core.kronvex import WireMemory
+
+if TYPE_CHECKING:
+    from kronmem.core.calls import Draft
+
+SAME_END = timedelta(seconds=60)
+"""Ends closer than the shortest lifetime are the same."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The difference that a repeat makes: `anew` is to be stored in place of the row; None: setting `pins` will do."""
+
+    anew: Draft | None = None
+    pins: tuple[bool, ...] = ()
+
+
+def change(draft: Draft, own: WireMemory, now: datetime) -> Change | None:
+    """The difference that a repeat makes, by the rules of our own engine: tags add up, the later end and a pin win."""
+    if draft.client_id in own.ids:  # the same call again
+        return None
+    old = kronvex.to_memory(own, draft.agent_id)
+    tags = tuple(dict.fromkeys((*old.tags, *draft.tags)))
+    metadata = draft.metadata or old.metadata
+    end = _later(own.expires_at, _end(draft, now))
+    pinned = old.pinned or draft.pinned
+    stays = tags == old.tags and metadata == old.metadata
+    if stays and pinned == old.pinned and (pinned or _same_end(end, own.expires_at)):
+        return None
+    if stays and not own.pinned and (pinned or end is None):
+        # A pin clears the end, and unpinning does not bring it back.
+        return Change(pins=(True,) if pinned else (True, False))
+    ttl = {} if pinned or end is None else {"ttl_seconds": max(60, round((end - now).total_seconds()))}
+    return Change(replace(draft, memory_type=old.memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl=ttl))
+
+
+def _end(draft: Draft, now: datetime) -> datetime | None:
+    if draft.pinned or not draft.ttl:
+        return None
+    return now + timedelta(seconds=draft.ttl.get("ttl_seconds", draft.ttl.get("ttl_days", 0) * 86_400))
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return None if one is None or other is None else max(one, other)
+
+
+def _same_end(one: datetime | None, other: datetime | None) -> bool:
+    return one is other if one is None or other is None else abs(one - other) < SAME_END
+
+
+def ended(row: WireMemory, now: datetime) -> bool:
+    """Has its lifetime run out, by the clock of the server?"""
+    return row.expires_at is not None and row.expires_at <= now
+
+
+def same_words(one: str, other: str) -> bool:
+    """Do two texts say the same, case, spaces and punctuation aside?"""
+    return words(one) == words(other)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in one case; a text without any is compared by its signs."""
+    return re.findall(r"\w+", text.casefold()) or text.split()

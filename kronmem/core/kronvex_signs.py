@@ -1,0 +1,46 @@
+"""Signs in a reply by which the vendor's own server, and its meaning, are known. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+from kronmem.core.wire import Reply, detail
+
+
+def is_vendor(reply: Reply) -> bool:
+    """Did the vendor's own server write this? It has habits that neither its tutorials nor our service have."""
+    return "x-kronvex-version" in reply.headers or wants_uuid(reply)
+
+
+def cannot_embed(reply: Reply) -> bool:
+    """Did the server fail to embed the text? It says so with the same 503 in an outage and for a text too long."""
+    said = detail(reply) if reply.status == 503 else None
+    return isinstance(said, dict) and cast("dict[str, object]", said).get("error") == "embedding_unavailable"
+
+
+def until_midnight(reply: Reply) -> Reply:
+    """A used-up day ends at midnight UTC, although its Retry-After says a whole day."""
+    said = detail(reply) if reply.status == 429 else None
+    if not isinstance(said, dict) or cast("dict[str, object]", said).get("error") != "daily_quota_exceeded":
+        return reply
+    try:
+        now = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+    except (ValueError, TypeError):
+        now = reply.at
+    return replace(reply, headers={**reply.headers, "retry-after": str(86_400 - now % 86_400)})
+
+
+def wants_uuid(reply: Reply) -> bool:
+    """Did the server refuse the agent id in the path because it is no UUID?"""
+    said = detail(reply) if reply.status == 422 else None
+    if not isinstance(said, list):
+        return False
+    items = [cast("dict[str, object]", item) for item in cast("list[object]", said) if isinstance(item, dict)]
+    return any(item.get("type") == "uuid_parsing" and item.get("loc") == ["path", "agent_id"] for item in items)
+
+
+def agent_is_gone(reply: Reply) -> bool:
+    """Is this 404 about the agent? One about a memory says so with the same status."""
+    return reply.status == 404 and detail(reply) == "Agent not found"

@@ -1,0 +1,272 @@
+"""Storing at the vendor's own server, which folds a text into any like row of the agent. Pure.
+
+The answer to a store is compared with the draft. A row of another session, with other words, or dead is never
+returned: it is set aside (deleted softly, noted in the journal first), the draft stored, and the row restored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from kronmem.api import paths
+from kronmem.api.ids import RESERVED
+from kronmem.core import kronvex, kronvex_signs
+from kronmem.core import kronvex_calls as server
+from kronmem.core import kronvex_repeats as repeats
+from kronmem.core.kronvex import WireMemory
+from kronmem.core.steps import Aside, Asker, Flow, Journal, local
+from kronmem.core.wire import Call, Reply, status_error
+from kronmem.errors import (
+    ConflictError,
+    DeadlineError,
+    InvalidInputError,
+    InvalidRequestError,
+    KronmemError,
+    NotFoundError,
+    StatusError,
+)
+from kronmem.models import Memory
+
+if TYPE_CHECKING:
+    from kronmem.core.calls import Draft
+
+MOST_ASIDE = 5
+"""So many rows may be in the way of one memory: each restore costs one memory of the month."""
+MOST_FORMER = 20
+"""So many former ids of a memory that was stored anew are kept with it."""
+LEAST_TIME = 1.0
+"""Seconds that must be left before a row is set aside: about three requests, so that it is back by the deadline."""
+USED = "This id was already used for another memory"
+IN_THE_WAY = (
+    "Kronvex takes this text for a memory of another session or with other words, and that one {why}. Nothing was "
+    "stored: say it in other words, or use one agent per user."
+)
+
+
+class TextRefusedError(InvalidInputError, InvalidRequestError):
+    """A text that the service can never embed: bad input to a caller, a refusal for good to the outbox."""
+
+
+def stored(draft: Draft, reply: Reply, asker: Asker) -> Flow[Memory]:
+    """Read the answer to a store, and repair it where it is about another row."""
+    if kronvex_signs.cannot_embed(reply):
+        reply = yield from _tried_again(draft, reply, asker)
+    if reply.status >= 300:
+        raise status_error(reply)
+    answer = _answer(reply)
+    if not answer.row.deduplicated:
+        return kronvex.memory(reply, draft.agent_id)
+    return (yield from _Folded(draft, asker).run(answer))
+
+
+def recover(journal: Journal, asker: Asker) -> Flow[None]:
+    """Bring back the rows that a repair had set aside when its process was killed."""
+    for entry in (yield from local(journal.unfinished)):
+        yield from _bring_back(entry, asker)
+        yield from local(partial(journal.clear, entry))
+
+
+def for_server(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The body of a store as the vendor's own server should get it.
+
+    It lets a newer text hide like ones of any session, but never a pinned one: a memory of a session without a
+    lifetime is sent pinned, and the user's own flag travels with our metadata.
+    """
+    if "session_id" not in fields or fields.get("pinned") or "ttl_days" in fields or "ttl_seconds" in fields:
+        return fields
+    metadata = cast("dict[str, JsonValue]", fields["metadata"])
+    ours = cast("dict[str, JsonValue]", metadata[RESERVED])
+    return {**fields, "pinned": True, "metadata": {**metadata, RESERVED: {**ours, "pinned": False}}}
+
+
+def _tried_again(draft: Draft, refused: Reply, asker: Asker) -> Flow[Reply]:
+    """Tell a text that can never be embedded from an outage: does the server embed a short one, and this one then?"""
+    try:
+        yield from asker.ask(server.probe(draft.agent_id))
+    except KronmemError:
+        return refused
+    try:
+        return (yield from asker.ask(_store(draft, attempts=1)))
+    except StatusError as error:
+        if error.status != 503:
+            raise
+    raise TextRefusedError(
+        f"the service embeds other texts but not this one of {len(draft.content)} characters: its limit is 8,192 "
+        "tokens, about 32,000 Latin letters or 8,000 Chinese characters; shorten or split the text",
+        status=422,
+    )
+
+
+def _store(draft: Draft, former: frozenset[str] = frozenset(), attempts: int | None = None) -> Call[Reply]:
+    """Store once more, the reply as it comes."""
+    fields = for_server(draft.fields())
+    if former:
+        metadata = cast("dict[str, JsonValue]", fields["metadata"])
+        ours = cast("dict[str, JsonValue]", metadata[RESERVED])
+        was: list[JsonValue] = [*sorted(former)[:MOST_FORMER]]
+        fields = {**fields, "metadata": {**metadata, RESERVED: {**ours, "was": was}}}
+    headers = (*server.JSON, ("idempotency-key", draft.client_id))
+    path = paths.REMEMBER
+    return Call("remember", "POST", path, _as_it_is, draft.agent_id, (), to_json(fields), headers, attempts=attempts)
+
+
+def _as_it_is(reply: Reply) -> Reply:
+    return reply
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The row that answered a store, and the time at the server."""
+
+    row: WireMemory
+    now: datetime
+
+
+def _answer(reply: Reply) -> _Answer:
+    try:  # the server's own clock decides what has run out
+        now = parsedate_to_datetime(reply.headers.get("date", ""))
+    except (ValueError, TypeError):
+        now = datetime.fromtimestamp(reply.at, timezone.utc)
+    return _Answer(kronvex.row(reply), now)
+
+
+@dataclass
+class _Folded:
+    """One store that was folded, until the memory is stored, found or refused."""
+
+    draft: Draft
+    asker: Asker
+    aside: list[Aside] = field(default_factory=lambda: list[Aside]())
+    replaced: list[Aside] = field(default_factory=lambda: list[Aside]())
+    former: frozenset[str] = frozenset()
+    deleted: int = 0
+    looked: bool = False
+
+    def run(self, answer: _Answer) -> Flow[Memory]:
+        """Settle it, then bring back the rows that were set aside, whether it went well or not."""
+        try:
+            memory = yield from self._settle(answer)
+        except KronmemError:
+            yield from self._restore([*self.aside, *self.replaced])
+            raise
+        yield from self._restore(self.aside)
+        for entry in self.replaced:
+            yield from self._clear(entry)
+        return memory
+
+    def _settle(self, answer: _Answer) -> Flow[Memory]:
+        wanted = self.draft
+        while True:
+            own = yield from self._own(answer)
+            if own is None:
+                yield from self._set_aside(answer)
+            else:
+                change = repeats.change(self.draft, own, answer.now)
+                if change is None:
+                    return self._known(own)
+                if change.anew is None:
+                    return self._known((yield from self._patched(own, change)))
+                wanted = change.anew
+                yield from self._replace(own)
+            reply = yield from self.asker.ask(_store(wanted, self.former))
+            answer = _answer(reply)
+            if not answer.row.deduplicated:
+                memory = kronvex.memory(reply, self.draft.agent_id)
+                return memory.model_copy(update={"deduplicated": bool(self.former)})
+
+    def _patched(self, own: WireMemory, change: repeats.Change) -> Flow[WireMemory]:
+        for pinned in change.pins:
+            own = yield from self.asker.ask(server.patch(self.draft.agent_id, own.id, {"pinned": pinned}))
+        return own
+
+    def _known(self, own: WireMemory) -> Memory:
+        return kronvex.to_memory(own, self.draft.agent_id).model_copy(update={"deduplicated": True})
+
+    # ── the own row ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _own(self, answer: _Answer) -> Flow[WireMemory | None]:
+        """The row that already is this memory: the one in the answer, or one that the server did not choose."""
+        row = answer.row
+        if (row.ours or {}).get("id") == self.draft.client_id:
+            if not repeats.same_words(row.content, self.draft.content):
+                raise ConflictError(USED, status=409)
+            return row
+        if self._fits(answer.row, answer.now):
+            return row
+        if self.looked:
+            return None
+        self.looked = True
+        alike = yield from server.like(self.draft.agent_id, self.draft.content, self.asker)
+        return next((one for one in alike if self._fits(one, answer.now)), None)
+
+    def _fits(self, row: WireMemory, now: datetime) -> bool:
+        same = row.session_id == self.draft.session_id and repeats.same_words(row.content, self.draft.content)
+        return same and not row.superseded and not repeats.ended(row, now)
+
+    def _replace(self, own: WireMemory) -> Flow[None]:
+        """Delete the own row, which comes back if it cannot be stored anew."""
+        if own.ours is None:
+            raise ConflictError(IN_THE_WAY.format(why="was not stored by kronmem"), status=409)
+        entry = Aside(self.draft.agent_id, own.id)
+        self.former |= own.ids
+        yield from self._delete(entry, self.replaced)
+
+    # ── rows in the way ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _set_aside(self, answer: _Answer) -> Flow[None]:
+        row, entry = answer.row, Aside(self.draft.agent_id, answer.row.id)
+        if repeats.ended(row, answer.now):  # the server sweeps it away within the hour
+            yield from self._delete(entry, None)
+            return
+        if row.ours is None and not row.superseded:
+            raise ConflictError(IN_THE_WAY.format(why="was not stored by kronmem"), status=409)
+        if self.asker.journal is None:
+            raise ConflictError(IN_THE_WAY.format(why="cannot be set aside without an outbox"), status=409)
+        yield from self._delete(entry, self.aside)
+
+    def _delete(self, entry: Aside, noted: list[Aside] | None) -> Flow[None]:
+        if self.deleted == MOST_ASIDE:
+            raise ConflictError(IN_THE_WAY.format(why=f"is one of more than {MOST_ASIDE}"), status=409)
+        if self.asker.left() < LEAST_TIME:
+            raise DeadlineError("not enough time is left to set a memory aside and bring it back", sent=False)
+        self.deleted += 1
+        journal = self.asker.journal
+        if noted is not None:
+            noted.append(entry)
+            if journal is not None:
+                yield from local(partial(journal.put, entry))
+        try:
+            yield from self.asker.ask(server.delete(entry.agent_id, entry.memory_id))
+        except NotFoundError:
+            return
+
+    def _restore(self, entries: list[Aside]) -> Flow[None]:
+        """Bring rows back; one that cannot be brought back now stays in the journal."""
+        for entry in reversed(entries):
+            try:
+                yield from _bring_back(entry, self.asker)
+            except KronmemError:
+                continue
+            yield from self._clear(entry)
+
+    def _clear(self, entry: Aside) -> Flow[None]:
+        try:
+            if (journal := self.asker.journal) is not None:
+                yield from local(partial(journal.clear, entry))
+        except KronmemError:
+            return  # the next start finds the row restored, and clears it then
+
+
+def _bring_back(entry: Aside, asker: Asker) -> Flow[None]:
+    try:
+        yield from asker.ask(server.restore(entry.agent_id, entry.memory_id))
+    except StatusError as error:
+        if error.status not in (404, 409):  # gone for good, or not deleted
+            raise

@@ -1,0 +1,168 @@
+"""Agents by name: under which id Kronvex keeps an agent, found or made once per name and process.
+
+Names are not unique there and making an agent is not atomic, so threads, tasks and the outbox wait for one
+resolution, look again after making, and all end on the oldest agent of the name. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar, cast
+
+from pydantic import JsonValue
+
+from kronmem.api.ids import RESERVED
+from kronmem.core import calls, kronvex
+from kronmem.core.steps import Flow, Pause
+from kronmem.core.wire import Call, Reply, detail, read, status_error
+from kronmem.errors import DeadlineError, QuotaError
+from kronmem.models import AgentInfo
+
+U = TypeVar("U")
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.005, 0.1
+"""How long a call that waits for another one's resolution sleeps between looks: about a round trip at most."""
+_ADOPTING = ""
+"""The flight of whoever renames the one agent of a plan; no agent has an empty name."""
+
+
+@dataclass
+class Flight:
+    """A resolution under way: `done` when it came to an answer, not when it failed or was given up."""
+
+    done: bool = False
+    found: str | None = None
+
+
+@dataclass
+class Names:
+    """What this process has learnt of one service and key: the ids of its agents, and its kind."""
+
+    notice: Callable[[str], None] = lambda message: None
+    ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
+    flights: dict[str, Flight] = field(default_factory=lambda: dict[str, Flight]())
+    known_ids: dict[str, dict[str, tuple[frozenset[str], int]]] = field(
+        default_factory=lambda: dict[str, dict[str, tuple[frozenset[str], int]]]()
+    )
+    """By agent and row: the ids of our own and a hash of the words, where `memory_id=` had to look."""
+    vendor: bool = False
+    """A reply has shown that this is the vendor's own server, with all its habits."""
+
+    def forget_flights(self) -> None:
+        """In a forked child nobody is left to finish what a thread of the parent was resolving."""
+        self.flights.clear()
+
+
+class Ask(Protocol):
+    """Send a call with the retries and the deadline of the exchange that needs the id."""
+
+    def __call__(self, call: Call[U], /) -> Flow[Reply]:
+        """The flow that ends with the reply."""
+        ...
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """One call's wish for the id of `name`; `stale` is the id under which the service no longer knows it."""
+
+    names: Names
+    name: str
+    stale: str | None
+    create: bool
+    ask: Ask
+    left: Callable[[], float]
+
+    def run(self) -> Flow[str | None]:
+        """The id, or None when there is no such agent and none may be made; one flight per name."""
+        while True:
+            known = self.names.ids.get(self.name)
+            if known is not None and known != self.stale:
+                return known
+            mine = Flight()
+            flight = self.names.flights.setdefault(self.name, mine)
+            if flight is mine:
+                return (yield from self._fly(self.name, mine, self._find_or_make()))
+            yield from self._wait(self.name, flight)
+            if flight.done and (flight.found is not None or not self.create):
+                return flight.found
+
+    def _fly(self, key: str, flight: Flight, work: Flow[str | None]) -> Flow[str | None]:
+        try:
+            flight.found = yield from work
+            if flight.found is not None:
+                self.names.ids[self.name] = flight.found
+            else:
+                self.names.ids.pop(self.name, None)
+            flight.done = True
+            return flight.found
+        finally:
+            if self.names.flights.get(key) is flight:
+                del self.names.flights[key]
+
+    def _wait(self, key: str, flight: Flight) -> Flow[None]:
+        pause = _FIRST_LOOK
+        while self.names.flights.get(key) is flight:
+            if self.left() <= 0:
+                raise DeadlineError(f"timed out while another call looked up the agent {self.name!r}", sent=False)
+            yield Pause(min(pause, self.left()))
+            pause = min(pause * 2, _LONGEST_LOOK)
+
+    def _find_or_make(self) -> Flow[str | None]:
+        found = kronvex.oldest_named((yield from self._agents()), self.name)
+        if found is not None or not self.create:
+            return found
+        making = calls.create_agent(self.name)
+        made = yield from self.ask(making)
+        # Look again, even after a refusal: another process may have made it at the same moment, and
+        # whoever looks now must end on the same one, the oldest of that name.
+        there = yield from self._agents()
+        if (found := kronvex.oldest_named(there, self.name)) is not None:
+            return found
+        if made.status == 402:
+            return (yield from self._adopt(made, there))
+        return read(making, made).id
+
+    def _agents(self) -> Flow[list[AgentInfo]]:
+        listing = calls.agents()
+        return read(listing, (yield from self.ask(listing)))
+
+    # ── a plan of one agent ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _adopt(self, refused: Reply, there: list[AgentInfo]) -> Flow[str | None]:
+        """Give the one empty agent that a demo key is born with the user's name; one name at a time."""
+        if _limit(refused) != 1 or len(there) != 1:
+            raise _quota(refused, there)
+        while (flight := self.names.flights.setdefault(_ADOPTING, mine := Flight())) is not mine:
+            yield from self._wait(_ADOPTING, flight)
+        return (yield from self._fly(_ADOPTING, mine, self._rename(refused)))
+
+    def _rename(self, refused: Reply) -> Flow[str | None]:
+        there = yield from self._agents()
+        only = there[0] if len(there) == 1 else None
+        if only is None or only.memory_count or RESERVED in only.metadata:
+            raise _quota(refused, there)
+        mark: dict[str, JsonValue] = {**only.metadata, RESERVED: {"name": self.name}}
+        renaming = calls.update_agent(only.id, self.name, mark)
+        read(renaming, (yield from self.ask(renaming)))
+        # Another process may have given it another name at the same moment: the last one keeps it.
+        there = yield from self._agents()
+        if (found := kronvex.oldest_named(there, self.name)) is None:
+            raise _quota(refused, there)
+        self.names.notice(f"this key's plan allows one agent: its empty agent {only.name!r} is now named {self.name!r}")
+        return found
+
+
+def _limit(refused: Reply) -> int | None:
+    said = detail(refused)
+    limit = cast("dict[str, object]", said).get("limit") if isinstance(said, dict) else None
+    return limit if isinstance(limit, int) else None
+
+
+def _quota(refused: Reply, there: Iterable[AgentInfo]) -> QuotaError:
+    """The service's refusal, with the agents there are and the two ways out."""
+    error = status_error(refused)
+    named = ", ".join(f"{one.name!r} ({one.memory_count} memories)" for one in list(there)[:5])
+    way_out = f" There is {named}: use that name as agent_id, or a plan with more agents." if named else ""
+    message = error.message + way_out
+    return QuotaError(message, status=402, request_id=error.request_id, retry_after=error.retry_after)

@@ -1,0 +1,88 @@
+"""What a flow yields: a request to send, a pause, or a piece of local work. Pure data; the drivers do it.
+
+Beside it the two things that a repair is given: the exchange it is part of, and the journal of what it has undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from kronmem.core.wire import Reply, Request
+
+if TYPE_CHECKING:
+    from kronmem.core.wire import Call
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Sleep this long, then go on."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Local:
+    """Do this piece of blocking work on this machine, then go on; an awaiting driver does it in a thread."""
+
+    work: Callable[[], None]
+
+
+Step = Request | Pause | Local
+Flow = Generator[Step, Reply, T]
+
+
+def local(work: Callable[[], T]) -> Flow[T]:
+    """A flow that does `work` and returns its answer."""
+    answers: list[T] = []
+    yield Local(lambda: answers.append(work()))
+    return answers[0]
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A memory that a repair deleted for a moment."""
+
+    agent_id: str
+    memory_id: str
+
+
+class Journal(Protocol):
+    """Where a repair notes what it deletes, on disk before the delete; a kill half-way is mended from it."""
+
+    def put(self, entry: Aside) -> None:
+        """Note an entry; it is on disk when this returns."""
+        ...
+
+    def clear(self, entry: Aside) -> None:
+        """Drop an entry whose memory is back or replaced."""
+        ...
+
+    def unfinished(self) -> list[Aside]:
+        """The entries that nobody is working on any more, oldest first."""
+        ...
+
+
+class Asker(Protocol):
+    """The exchange around a repair: further calls within the same deadline."""
+
+    @property
+    def journal(self) -> Journal | None:
+        """Where to note deletes; None without an outbox."""
+        ...
+
+    @property
+    def known_ids(self) -> dict[str, dict[str, tuple[frozenset[str], int]]]:
+        """By agent and row: the ids and a hash of the words of each row that was read for its ids."""
+        ...
+
+    def left(self) -> float:
+        """Seconds until the deadline of the call."""
+        ...
+
+    def ask(self, call: Call[T], /) -> Flow[T]:
+        """Carry another call through."""
+        ...

@@ -1,0 +1,130 @@
+"""The same repairs on the road through the outbox, and a process that is killed in the middle of one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kronmem import Client
+from tests.kronvex.stores import START, mark, row
+from tests.services import KronvexServer
+from tests.services.rows import Agent
+
+WAIT = 30.0
+
+
+@pytest.fixture
+def server() -> Iterator[KronvexServer]:
+    with KronvexServer() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: KronvexServer, tmp_path: Path) -> Iterator[Client]:
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+        yield client
+
+
+@pytest.fixture
+def alice(server: KronvexServer, client: Client) -> Agent:
+    client.remember("alice", "the very first memory")
+    return server.agents[0]
+
+
+def kept(agent: Agent) -> list[tuple[str, str | None]]:
+    return sorted((one.content, one.session_id) for one in agent.kept() if not one.superseded_by)[:-1]
+
+
+def test_a_queued_text_of_two_sessions_is_two_memories(client: Client, alice: Agent) -> None:
+    for session in ("one", "two"):
+        client.remember_later("alice", "alpha bravo", session_id=session)
+    assert client.outbox.flush(WAIT) == 0
+    assert kept(alice) == [("alpha bravo", "one"), ("alpha bravo", "two")]
+    assert client.outbox.dead() == []
+
+
+def test_queued_paris_berlin_paris_is_paris(client: Client, alice: Agent) -> None:
+    for city in ("Paris", "Berlin", "Paris"):
+        client.remember_later("alice", f"The user lives in {city}")
+    assert client.outbox.flush(WAIT) == 0
+    assert [hit.content for hit in client.recall("alice", "The user lives in", 1)] == ["The user lives in Paris"]
+    assert len(alice.kept()) == 4
+
+
+def test_a_queued_text_behind_a_row_of_somebody_else_is_a_dead_letter(client: Client, alice: Agent) -> None:
+    foreign = row(alice, "alpha bravo", session_id="theirs")
+    client.remember_later("alice", "alpha bravo", session_id="ours")
+    client.remember_later("alice", "charlie delta")
+    assert client.outbox.flush(WAIT) == 0
+    (dead,) = client.outbox.dead()
+    assert (dead.content, "not stored by kronmem" in dead.error) == ("alpha bravo", True)
+    assert not foreign.deleted
+    assert "charlie delta" in [one.content for one in alice.kept()]
+
+
+def test_forgetting_a_queued_memory_forgets_no_one_elses(client: Client, alice: Agent) -> None:
+    theirs = row(alice, "alpha bravo", session_id="theirs", metadata=mark("k1"))
+    queued = client.remember_later("alice", "alpha bravo", session_id="ours")
+    assert client.outbox.flush(WAIT) == 0
+    assert client.outbox.dead() == []
+    client.forget("alice", queued)
+    assert not theirs.deleted
+    assert kept(alice) == [("alpha bravo", "theirs")]
+
+
+def test_a_queued_text_that_can_never_be_embedded_is_set_aside_soon(
+    server: KronvexServer, client: Client, alice: Agent
+) -> None:
+    client.remember_later("alice", "記" * 9000)
+    client.remember_later("alice", "charlie delta")
+    assert client.outbox.flush(WAIT) == 0
+    assert ["8,192 tokens" in one.error for one in client.outbox.dead()] == [True]
+    assert "charlie delta" in [one.content for one in alice.kept()]
+    assert len([one for one in server.requests if one.path.endswith("/remember")]) <= 5
+
+
+CHILD = """
+    import sys
+    from kronmem import Client
+    with Client(sys.argv[1], api_key=sys.argv[2], outbox=sys.argv[3], timeout=30) as client:
+        client.remember_later("alice", "alpha bravo", session_id="ours", tags=["y"])
+        client.outbox.flush(30)
+"""
+
+
+@pytest.mark.slow  # a process each; the same is stepped through in test_storing.py
+@pytest.mark.parametrize("where", ["DELETE", "second remember", "restore"])
+def test_a_process_killed_in_a_repair_costs_nothing(server: KronvexServer, tmp_path: Path, where: str) -> None:
+    alice = Agent("alice", server.key, START)
+    server.agents.append(alice)
+    theirs = row(alice, "alpha bravo", session_id="theirs", metadata=mark("k1"))
+    child: list[subprocess.Popen[bytes]] = []
+
+    def kill(request: Any) -> None:
+        second = request.path.endswith("/remember") and len(alice.kept()) == 0
+        now = {"DELETE": request.method == "DELETE", "second remember": second}.get(
+            where, request.path.endswith("/restore")
+        )
+        if now and child:
+            os.kill(child.pop().pid, signal.SIGKILL)
+
+    server.on_request = kill
+    arguments = [server.url, server.key, str(tmp_path / "o.db")]
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CHILD), *arguments])
+    child.append(process)
+    assert process.wait(WAIT) == -signal.SIGKILL
+    server.on_request = None
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+        assert client.outbox.flush(WAIT) == 0
+        found = {(one.content, one.session_id) for one in client.memories("alice")}
+    assert found == {("alpha bravo", "theirs"), ("alpha bravo", "ours")}
+    assert not theirs.deleted
+    assert len(alice.kept()) == 2

@@ -1,0 +1,207 @@
+"""Reading and deleting at a server that leaves duplicates, cuts at 20 and knows only ids of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from kronmem import NotFoundError
+from tests.kronvex.stores import counted, mark, row
+from tests.services import KronvexServer
+from tests.services.rows import Agent
+from tests.shells import shell
+
+UNKNOWN = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
+
+
+@pytest.fixture
+def server() -> Iterator[KronvexServer]:
+    with KronvexServer() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: KronvexServer, kind: str) -> Iterator[Any]:
+    with shell(kind, server.url, api_key=server.key) as client:
+        yield client
+
+
+@pytest.fixture
+def alice(server: KronvexServer, client: Any) -> Agent:
+    """An agent that the client knows already."""
+    client.remember("alice", "the very first memory")
+    client.forget("alice", next(iter(client.memories("alice"))).id)
+    return server.agents[0]
+
+
+def contents(hits: Any) -> list[str]:
+    return [hit.content for hit in hits]
+
+
+# ── as many requests as need be ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_memory_and_a_plain_recall_are_one_request_each(server: KronvexServer, client: Any, alice: Agent) -> None:
+    with counted(server) as sent:
+        client.remember("alice", "alpha bravo", tags=["t"], session_id="s", pinned=True)
+        client.remember("alice", "charlie delta", "decision", ttl_days=3)
+        client.recall("alice", "alpha bravo")
+        client.recall("alice", "alpha bravo", session_id="s", memory_type="fact")
+        client.inject_context("alice", "alpha bravo")
+        list(client.memories("alice"))
+    assert sent == [
+        "POST remember",
+        "POST remember",
+        "POST recall",
+        "POST recall",
+        "POST inject-context",
+        "GET memories",
+    ]
+
+
+# ── contexts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_context_holds_no_superseded_text(client: Any, alice: Agent) -> None:
+    row(alice, "Billing listens on port eighty", superseded_by="x")
+    assert client.inject_context("alice", "What about Billing") == ""
+    row(alice, "Billing listens on port ninety")
+    block = client.inject_context("alice", "What about Billing")
+    assert "ninety" in block
+    assert "eighty" not in block
+
+
+def test_a_list_holds_no_superseded_memory(client: Any, alice: Agent) -> None:
+    row(alice, "Billing listens on port eighty", superseded_by="x", session_id="s")
+    row(alice, "Billing listens on port ninety", session_id="s")
+    assert contents(client.memories("alice")) == ["Billing listens on port ninety"]
+    assert client.clear("alice", session_id="s") == 2
+    assert texts_of(alice) == []
+
+
+def texts_of(agent: Agent) -> list[str]:
+    return [one.content for one in agent.kept()]
+
+
+# ── ids ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("memory_id", ["nope", "mem_123", UNKNOWN, UNKNOWN.replace("-", "")])
+def test_an_id_that_the_server_does_not_know_is_not_found(client: Any, alice: Agent, memory_id: str) -> None:
+    row(alice, "alpha bravo", metadata=mark("k1"))
+    with pytest.raises(NotFoundError, match="may have merged it"):
+        client.forget("alice", memory_id)
+    assert texts_of(alice) == ["alpha bravo"]
+
+
+def test_a_memory_is_forgotten_by_the_id_it_was_given_on_another_machine(
+    server: KronvexServer, client: Any, alice: Agent
+) -> None:
+    own = str(uuid4())
+    for number in range(250):
+        row(alice, f"{number} thing{number}")
+    row(alice, "alpha bravo", metadata=mark(own), created_at=alice.rows[0].created_at)
+    client.forget("alice", own)
+    assert "alpha bravo" not in texts_of(alice)
+    assert len(alice.kept()) == 250
+    with pytest.raises(NotFoundError):
+        client.forget("alice", own)
+
+
+def test_forgetting_twice_is_not_found_the_second_time(client: Any, alice: Agent) -> None:
+    stored = client.remember("alice", "alpha bravo")
+    client.forget("alice", stored.id)
+    with pytest.raises(NotFoundError):
+        client.forget("alice", stored.id)
+
+
+# ── duplicates ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("read", ["recall", "memories"])
+def test_what_a_stalled_store_left_twice_is_shown_once_and_the_surplus_deleted(
+    client: Any, alice: Agent, read: str
+) -> None:
+    first, second, third = (row(alice, "alpha bravo", metadata=mark("k1")) for _ in range(3))
+    row(alice, "alpha bravo", session_id="s", metadata=mark("k2"))
+    row(alice, "charlie delta", metadata=mark("k1"))
+    found = client.recall("alice", "alpha bravo") if read == "recall" else client.memories("alice")
+    shown = [one.memory.id if read == "recall" else one.id for one in found if one.content == "alpha bravo"]
+    assert (len(shown), shown.count(first.id)) == (2, 1)
+    assert (second.deleted, third.deleted, first.deleted) == (True, True, False)
+    assert len(alice.kept()) == 3
+
+
+def test_a_surplus_that_cannot_be_deleted_does_not_spoil_the_answer(
+    server: KronvexServer, client: Any, alice: Agent
+) -> None:
+    for _ in range(2):
+        row(alice, "alpha bravo", metadata=mark("k1"))
+    server.refuse.add("DELETE")
+    assert contents(client.recall("alice", "alpha bravo")) == ["alpha bravo"]
+    assert len(alice.kept()) == 2
+
+
+def test_forgetting_one_of_two_forgets_both_and_nothing_else(client: Any, alice: Agent) -> None:
+    first, second = (row(alice, "50% of alpha_bravo\nis \\ ours", metadata=mark("k1")) for _ in range(2))
+    other = row(alice, "50% of alpha_bravo\nis \\ ours", session_id="s", metadata=mark("k2"))
+    client.forget("alice", second.id)
+    assert (first.deleted, second.deleted, other.deleted) == (True, True, False)
+
+
+def test_rows_of_others_that_look_alike_are_not_duplicates(client: Any, alice: Agent) -> None:
+    for metadata in ({}, {}, {"kronmem": "no object"}, {"kronmem": {"id": 5}}):
+        row(alice, "alpha bravo", metadata=metadata)
+    assert len(client.recall("alice", "alpha bravo")) == 4
+    assert len(client.memories("alice")) == 4
+    assert len(alice.kept()) == 4
+
+
+# ── filters ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def crowd(agent: Agent, count: int = 25) -> None:
+    """Closer memories than any that a test looks for."""
+    for number in range(count):
+        row(agent, "where is the red car", metadata=mark(f"crowd{number}"), memory_type="fact")
+
+
+def test_a_tag_is_found_behind_20_closer_memories(server: KronvexServer, client: Any, alice: Agent) -> None:
+    row(alice, "nothing of the kind", metadata=mark("k0", tags=["mine"]))
+    row(alice, "the red car is in the yard behind the house of mine", metadata=mark("k1", tags=["mine"]))
+    row(alice, "the red one, superseded", metadata=mark("k2", tags=["mine"]), superseded_by="x")
+    crowd(alice)
+    with counted(server) as sent:
+        found = client.recall("alice", "where is the red car", 1, tags=["mine"])
+    assert contents(found) == ["the red car is in the yard behind the house of mine"]
+    assert sent == ["POST recall", "GET memories"]
+    both = client.recall("alice", "where is the red car", tags=["mine"])
+    assert contents(both) == ["the red car is in the yard behind the house of mine", "nothing of the kind"]
+    assert client.recall("alice", "where is the red car", tags=["mine"], session_id="s") == []
+
+
+def test_an_own_type_is_found_behind_20_closer_memories(server: KronvexServer, client: Any, alice: Agent) -> None:
+    row(alice, "the red car was sold", metadata=mark("k1", type="decision"), memory_type="fact")
+    crowd(alice)
+    with counted(server) as sent:
+        assert contents(client.recall("alice", "where is the red car", memory_type="decision")) == [
+            "the red car was sold"
+        ]
+    assert sent == ["POST recall", "GET memories"]
+    assert [one.body["memory_type"] for one in server.requests if one.path.endswith("/recall")] == ["fact"]
+    assert server.requests[-1].query["memory_type"] == "fact"
+
+
+def test_a_filter_with_a_threshold_shows_scored_memories_only(client: Any, alice: Agent) -> None:
+    row(alice, "nothing of the kind", metadata=mark("k1", tags=["mine"]))
+    crowd(alice)
+    assert client.recall("alice", "where is the red car", tags=["mine"], threshold=0.6) == []
+
+
+def test_a_context_with_a_tag_is_found_behind_20_closer_memories_too(client: Any, alice: Agent) -> None:
+    row(alice, "the red car is in the yard", metadata=mark("k1", tags=["mine"]))
+    crowd(alice)
+    assert "in the yard" in client.inject_context("alice", "where is the red car", tags=["mine"])
