@@ -19,7 +19,7 @@ from kronmem.core.exchange import Breaker, Link, Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit
-from kronmem.outbox.writer import Post
+from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.transport.drive import AsyncTransport, Transport
 
 if TYPE_CHECKING:
@@ -105,15 +105,15 @@ class Setup:
             return open_postgres(self.settings.url, embed=self._embed)
         return open_sqlite(self.settings.path, embed=self._embed)
 
-    def post(self, outbox: str | Path | Literal[False] | None) -> Post | None:
+    def post(self, outbox: str | Path | Literal[False] | None) -> OutboxWriter | None:
         """The way into the outbox: the default file, that file, or none; an embedded engine needs none."""
         if outbox is False or self.settings.embedded:
             return None
         path = settings.home() / "outbox.db" if outbox is None else outbox
         key = self.settings.key.get_secret_value() if self.settings.key else ""
-        return Post(str(path), self.settings.url, key, self.transport, self.link.breaker, self.timeout)
+        return OutboxWriter(str(path), self.settings.url, key, self.transport, self.link.breaker, self.timeout)
 
-    def needed(self, post: Post | None) -> Post:
+    def needed(self, post: OutboxWriter | None) -> OutboxWriter:
         """The outbox that remember_later cannot do without."""
         if post is None:
             raise ConfigError("remember_later needs the outbox that outbox=False switched off")
@@ -224,9 +224,10 @@ class Setup:
             raise InvalidInputError("redact= must return a string")
         return clean
 
-    def health(self, said: Health, pending: int) -> Health:
+    def health(self, said: Health, outbox: OutboxStatus) -> Health:
         """Add what this client knows to what the service said, or to its silence."""
-        return said.model_copy(update={"breaker": self.link.breaker.state, "pending": pending})
+        known = {"pending": outbox.pending, "stranded": outbox.stranded, "outbox_error": outbox.error}
+        return said.model_copy(update={"breaker": self.link.breaker.state, **known})
 
     def _changed(self, state: str) -> None:
         if state == "open":

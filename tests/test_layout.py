@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "kronmem"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
-    {"errors", "models", "settings", "text", "semantic", "sqlite_file"},
+    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "forks"},
     {"core"},
     {"transport", "engine"},
     {"outbox"},
@@ -33,7 +33,7 @@ ONLY_IN = {
         "transport/sockets.py",
     },
     "h11": {"transport/target.py", "transport/http1.py"},
-    "sqlite3": {"sqlite_file.py", "engine/sqlite", "outbox/queue.py"},
+    "sqlite3": {"sqlite_file", "engine/sqlite", "outbox/queue.py", "outbox/disk.py"},
     "psycopg": {"engine/postgres/pool.py"},
     "starlette": {"server"},
     "uvicorn": {"server"},

@@ -22,16 +22,26 @@ STEPS = ["queued", "claimed", "sent", "acknowledged"]
 CHILD = """
 import os, signal, sys
 from kronmem import Client
-from kronmem.outbox import delivery
+from kronmem.outbox.queue import OutboxFile
+from kronmem.outbox.sender import Sender
 url, key, outbox, wanted, at, base = sys.argv[1:]
 met = 0
-def step(name):
-    global met
-    if name == wanted:
-        met += 1
-        if met == int(at):
-            os.kill(os.getpid(), signal.SIGKILL)
-delivery.step = step
+def killed_after(owner, method, step):
+    real = getattr(owner, method)
+    def passing(*args, **options):
+        global met
+        answer = real(*args, **options)
+        if step == wanted and answer != []:
+            met += 1
+            if met == int(at):
+                os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+    setattr(owner, method, passing)
+killed_after(OutboxFile, "put", "queued")
+killed_after(OutboxFile, "_take", "claimed")  # inside the transaction of the claim, before its commit
+killed_after(OutboxFile, "claim", "claimed")
+killed_after(Sender, "remember", "sent")
+killed_after(OutboxFile, "done", "acknowledged")
 client = Client(url, api_key=key or None, outbox=outbox)
 for number in range(5):
     client.remember_later("alice", f"text w{base}x{number} q{base}y{number}")

@@ -1,0 +1,188 @@
+"""Transactions on one database file, over a few connections that threads share and forks do not."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from kronmem import forks
+from kronmem.errors import DeadlineError, StoreError
+from kronmem.sqlite_file.failures import is_busy, translated
+from kronmem.sqlite_file.opening import Schema, SetConnection, connect, prepare, secure
+from kronmem.sqlite_file.places import Place, Places
+
+MEMORY = ":memory:"
+_POOL = 8
+SLICE = 0.1
+"""So long a locked file is waited for inside SQLite at a stretch: a fork waits for whoever is inside."""
+REST_AT_FORK = 5.0
+"""So long a fork waits for transactions to end; their own work takes milliseconds, a slow disk more."""
+
+_orphans: list[sqlite3.Connection] = []
+"""Connections of a parent process. Closing them here could end the parent's locks, so they are kept and never used."""
+
+
+class SqliteFile:
+    """Hands out transactions on one database file. Opens it at the first one.
+
+    No connection to a file is open across a fork: SQLite's own record of locks would be copied with it, and the child
+    would wait for ever for locks that no thread of its own holds.
+    """
+
+    def __init__(
+        self, path: str, schema: Schema, on_connect: Callable[[sqlite3.Connection], object] = lambda connection: None
+    ) -> None:
+        self._path, self._schema, self._on_connect = path, schema, on_connect
+        self._idle: list[SetConnection] = []
+        self._open: weakref.WeakSet[SetConnection] = weakref.WeakSet()
+        self._memory: SetConnection | None = None
+        """A database in memory lives as long as this connection."""
+        self._places: Places[SetConnection] = Places(1 if path == MEMORY else _POOL)
+        self._ready = False
+        self._read_only = False
+        self._closed = False
+        self._at_rest = False
+        forks.watch(self)
+
+    def close(self) -> None:
+        """Close the connections of this process. Later transactions are a `StoreError`."""
+        self._closed = True
+        self._close_idle()
+        if self._memory is not None:
+            self._memory.close()
+
+    def _close_idle(self) -> None:
+        with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
+            while True:
+                self._idle.pop().close()
+
+    @contextmanager
+    def transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[sqlite3.Connection]:
+        """Begin, yield the connection, commit; undone if the block raises."""
+        ends = time.monotonic() + timeout
+        if (left_over := self._places.left_over()) is not None:
+            self._end(left_over)
+        place: Place[SetConnection] = Place()
+        with translated(self._path):
+            try:
+                connection = self._begun(place, begin, ends, synchronous)
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                place.over = True  # said before anything that an interrupt could prevent
+                self._end(place)
+
+    def checkpoint(self, timeout: float) -> None:
+        """Take the WAL's changes over into the file and begin it again, as far as other processes let us."""
+        ends = time.monotonic() + timeout
+        place: Place[SetConnection] = Place()
+        with translated(self._path):
+            try:
+                self._enter(place, ends)
+                place.connection = connection = self._take(ends)
+                connection.wait_until(ends)
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                place.over = True
+                self._end(place)
+
+    def _begun(self, place: Place[SetConnection], begin: str, ends: float, synchronous: str) -> SetConnection:
+        while True:
+            self._enter(place, ends)
+            stretch = min(ends, time.monotonic() + SLICE)
+            try:
+                place.connection = connection = self._take(stretch)
+                connection.wait_until(stretch)
+                if begin != "BEGIN":  # a reader need not say how to write
+                    connection.commit_with(synchronous)
+                connection.execute(begin)
+                connection.wait_until(ends)
+                return connection
+            except sqlite3.Error as error:
+                if not is_busy(error) or time.monotonic() >= ends:
+                    raise
+            self._end(place)  # a fork may come in between
+            time.sleep(0.001)
+
+    def _enter(self, place: Place[SetConnection], ends: float) -> None:
+        if not self._places.enter(place, ends):
+            raise DeadlineError(f"no connection to {self._path} became free in time", sent=False)
+
+    def _end(self, place: Place[SetConnection]) -> None:
+        # In this order an interrupt at any step leaves either the place to be found again or nothing but garbage.
+        connection = place.connection
+        if connection is not None and connection in self._open:
+            try:
+                if connection.in_transaction:  # not after an error upon which SQLite has rolled back by itself
+                    connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                connection.close()
+                self._open.discard(connection)
+            place.connection = None
+            if self._closed:
+                connection.close()
+            elif connection in self._open and connection is not self._memory:
+                self._idle.append(connection)
+        self._places.leave(place)
+
+    def _take(self, ends: float) -> SetConnection:
+        if self._closed:
+            raise StoreError(f"{self._path}: the store is closed")
+        if self._memory is not None:
+            return self._memory
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        return self._connect(ends)
+
+    def _connect(self, ends: float) -> SetConnection:
+        if self._path != MEMORY and not self._ready:
+            self._read_only = not secure(self._path)
+        connection = connect(self._path, read_only=self._read_only)
+        try:
+            self._on_connect(connection)
+            connection.execute("PRAGMA cache_size = -8000")  # kB; the default of 2000 is small beside an index
+            if not self._ready:
+                prepare(connection, self._path, self._schema, ends, read_only=self._read_only)
+                self._ready = True
+        except BaseException:
+            connection.close()
+            raise
+        self._open.add(connection)
+        if self._path == MEMORY:
+            self._memory = connection
+        return connection
+
+    # ── around a fork ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def before_fork(self) -> None:
+        """Let other threads finish, hold back new ones, close the file."""
+        until = time.monotonic() + REST_AT_FORK
+        while not self._rests() and time.monotonic() < until:
+            time.sleep(0.001)
+        if self._at_rest and self._path != MEMORY:
+            self._close_idle()
+
+    def _rests(self) -> bool:
+        if self._places.lock.acquire(timeout=0.01):
+            self._at_rest = not self._places.others()
+            if not self._at_rest:
+                self._places.lock.release()
+        return self._at_rest
+
+    def after_fork(self, *, child: bool) -> None:
+        """Let threads in again; the child begins without the parent's connections."""
+        rested, self._at_rest = self._at_rest, False
+        if rested and not child:
+            self._places.lock.release()
+        if child:
+            self._start_over()
+
+    def _start_over(self) -> None:
+        self._places = Places(1 if self._path == MEMORY else _POOL)
+        if self._path != MEMORY:  # a copy of memory is the child's own
+            _orphans.extend(self._open)
+            self._idle, self._open = [], weakref.WeakSet()
