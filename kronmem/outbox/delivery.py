@@ -102,9 +102,10 @@ class Delivery:
             agent, rows = file.claim_after(sender.lane(file), agent)
             if not agent:
                 return
+            paused = sender.paused_until
             while rows and self._deliver(sender, rows, ends, forced=True) and time.monotonic() < ends:
                 rows = self._within(ends).claim_agent(sender.lane(self.file), rows[0].draft.agent_id)
-            if sender.paused_until:  # the key is refused: so it would be for the others
+            if rows and sender.paused_until > paused:  # the key is refused: so it would be for the others
                 return
 
     def _hopeless(self, sender: Sender, ends: float) -> bool:
@@ -182,16 +183,17 @@ class Delivery:
 
     def _deliver(self, sender: Sender, rows: Sequence[Waiting], ends: float, *, forced: bool = False) -> bool:
         claimed = time.monotonic()
-        for position, row in enumerate(rows):
+        while rows:
             if time.monotonic() - claimed > LEASE / 3:
-                self._within(ends).renew(rows[position:])
-                claimed = time.monotonic()
+                rows, claimed = self._within(ends).renew(rows), time.monotonic()
+            row, *rest = rows
             if sender.left or ends <= time.monotonic():
-                self._within(ends).release(rows[position:])
+                self._within(ends).release(rows)
                 return False
             if not self._send(sender, row, ends, forced):
-                self._within(ends).release(rows[position + 1 :])
+                self._within(ends).release(rest)
                 return False
+            rows = rest
         return True
 
     def _send(self, sender: Sender, row: Waiting, ends: float, forced: bool) -> bool:
@@ -203,6 +205,8 @@ class Delivery:
         try:
             stored = sender.remember(draft, min(sender.timeout, LEASE / 3, ends - time.monotonic()))
         except KronmemError as error:
+            if policy.is_outage(error) and not (isinstance(error, StatusError) and error.status < 500):
+                sender.breaker.failed(time.monotonic())
             return self.failed(sender, row, error, ends, forced=forced)
         return self.arrived(sender, row, stored.id, ends)
 
@@ -227,11 +231,9 @@ class Delivery:
             self._bury(sender, row, str(error), ends)
             return True
         if not policy.is_outage(error):
-            sender.pause(error)
             self._within(ends).release([row])
+            sender.pause(error)
             return False
-        if not isinstance(error, StatusError) or error.status >= 500:
-            sender.breaker.failed(time.monotonic())
         if policy.retry_after(error) > policy.DAY:
             log.warning("%s asks to wait for %.0f s; a day is enough", sender.service, policy.retry_after(error))
         delay = policy.delay(error, row.attempts, random.uniform(0.5, 1.0))

@@ -13,7 +13,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from sqlite3 import Connection
 from typing import TypeVar
@@ -155,18 +155,20 @@ class OutboxFile:
 
     def _take(self, db: Connection, lane: Lane, seq: int, now: float) -> list[Waiting]:
         """Claim this row and those of its agent behind it; rows that cannot be read are set aside alone."""
-        found: list[Row] = db.execute(
+        found = db.execute(
             f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND mark = ? AND dead = 0 AND seq >= ?"
             " AND agent = (SELECT agent FROM waiting WHERE seq = ?) ORDER BY seq LIMIT ?",
             (lane.service, lane.mark, seq, seq, CLAIMED),
         ).fetchall()
         taken: list[Waiting] = []
-        for row in found:
+        for row in map(Row._make, found):
+            if _is_held(row.lease, row.noted, row.holder, now):  # one before it came in late: retried or adopted
+                break
             try:
-                taken.append(rows.waiting(row))
+                taken.append(rows.waiting(row, now + LEASE))
             except UnreadableRowError as error:
                 log.error("a row of %s cannot be read and is kept as a dead letter (%s)", self.path, error)
-                db.execute("UPDATE waiting SET dead = 1, error = ? WHERE seq = ?", (f"unreadable: {error}", row[0]))
+                db.execute("UPDATE waiting SET dead = 1, error = ? WHERE seq = ?", (f"unreadable: {error}", row.seq))
         db.executemany(
             "UPDATE waiting SET lease = ?, noted = ?, holder = ? WHERE seq = ?",
             [(now + LEASE, now, me(), row.seq) for row in taken],
@@ -222,14 +224,16 @@ class OutboxFile:
 
     def release(self, claimed: Sequence[Waiting]) -> None:
         """Give claimed rows back untouched."""
-        values = [(row.seq,) for row in claimed]
-        self._note(lambda db: db.executemany("UPDATE waiting SET lease = 0 WHERE seq = ?", values))
+        # Only the claim that is meant: released late, it must not end the next one's.
+        values = [(row.seq, row.lease) for row in claimed]
+        self._note(lambda db: db.executemany("UPDATE waiting SET lease = 0 WHERE seq = ? AND lease = ?", values))
 
-    def renew(self, claimed: Sequence[Waiting]) -> None:
+    def renew(self, claimed: Sequence[Waiting]) -> list[Waiting]:
         """Hold on to claimed rows for another lease."""
         now = self._now()
         values = [(now + LEASE, now, row.seq) for row in claimed]
         self._note(lambda db: db.executemany("UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", values))
+        return [replace(row, lease=now + LEASE) for row in claimed]
 
     def bury(self, row: Waiting, error: str) -> None:
         """Set a row aside as a dead letter, out of the way of the others."""
@@ -348,7 +352,8 @@ class OutboxFile:
 
     def _rows(self, condition: str, lane: Lane) -> list[Row]:
         sql = f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND {condition} ORDER BY seq"
-        return self._read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchall())
+        found = self._read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchall())
+        return [Row._make(one) for one in found]
 
     def _count(self, condition: str, lane: Lane) -> int:
         sql = f"SELECT count(*) FROM waiting WHERE service = ? AND {condition}"
@@ -389,11 +394,11 @@ def _due(db: Connection, lane: Lane, now: float) -> int | None:
 def _unheld(db: Connection, lane: Lane, now: float) -> int | None:
     """A head that only seems to be held: noted in the future, or leased by a process that has ended."""
     # A clock that went backwards would make every wait longer than it was meant: such a note no longer counts.
-    for seq, noted in db.execute(
-        "SELECT seq, noted FROM head WHERE service = ? AND mark = ? AND noted > ? AND (noted > ? OR lease > ?)",
+    for seq, noted, lease in db.execute(
+        "SELECT seq, noted, lease FROM head WHERE service = ? AND mark = ? AND noted > ? AND (noted > ? OR lease > ?)",
         (lane.service, lane.mark, now - LEASE, now + AHEAD, now),
     ):
-        if noted > now + AHEAD or _holder_gone(db, seq):
+        if not _is_held(lease, noted, _holder(db, seq), now):
             return int(seq)
     return None
 
@@ -402,13 +407,18 @@ def _free(db: Connection, lane: Lane, agent: bytes, now: float) -> int | None:
     """The head of this agent, unless a living process holds it."""
     sql = "SELECT seq, noted, lease FROM head WHERE service = ? AND mark = ? AND agent = CAST(? AS TEXT)"
     row = db.execute(sql, (lane.service, lane.mark, agent)).fetchone()
-    if row is None or not (row[2] <= now or row[1] > now + AHEAD or _holder_gone(db, row[0])):
+    if row is None or _is_held(row[2], row[1], _holder(db, row[0]), now):
         return None
     return int(row[0])
 
 
-def _holder_gone(db: Connection, seq: int) -> bool:
-    return is_gone(str(db.execute("SELECT holder FROM waiting WHERE seq = ?", (seq,)).fetchone()[0]))
+def _is_held(lease: float, noted: float, holder: str, now: float) -> bool:
+    """Does a living process have this row under a lease that is not over?"""
+    return lease > now and noted <= now + AHEAD and not is_gone(holder)
+
+
+def _holder(db: Connection, seq: int) -> str:
+    return str(db.execute("SELECT holder FROM waiting WHERE seq = ?", (seq,)).fetchone()[0])
 
 
 def _until(delay: Delay, now: float) -> tuple[float, float]:

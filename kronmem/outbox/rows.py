@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime, timezone
-from typing import TypeAlias
+from typing import NamedTuple
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -17,11 +17,29 @@ _ALWAYS = frozenset({"content", "memory_type", "session_id", "ttl", "pinned", "t
 """0.1 reads exactly these: any other field is written only when it says something."""
 COLUMNS = (
     "seq, CAST(id AS BLOB), CAST(agent AS BLOB), CAST(body AS BLOB), created, attempts, refused, cancelled,"
-    " CAST(error AS BLOB), backoff, asked, service"
+    " CAST(error AS BLOB), backoff, asked, service, lease, noted, holder"
 )
 """Texts as bytes: SQLite keeps what it is given, UTF-8 or not, and one bad row must not hide the others."""
 
-Row: TypeAlias = tuple[int, bytes, bytes, bytes, float, int, int, int, bytes | None, float, float, str]
+
+class Row(NamedTuple):
+    """A row as it is on disk."""
+
+    seq: int
+    id: bytes
+    agent: bytes
+    body: bytes
+    created: float
+    attempts: int
+    refused: int
+    cancelled: int
+    error: bytes | None
+    backoff: float
+    asked: float
+    service: str
+    lease: float
+    noted: float
+    holder: str
 
 
 class UnreadableRowError(ValueError):
@@ -38,6 +56,8 @@ class Waiting:
     attempts: int
     refused: int
     cancelled: bool
+    lease: float = 0.0
+    """When the claim ends; a later claim of the same row has another end."""
 
 
 def encode(draft: Draft) -> str:
@@ -59,10 +79,10 @@ def _is_default(draft: Draft, name: str) -> bool:
 def decode(row: Row) -> Draft:
     """The memory in a row, or `UnreadableRowError` with the reason."""
     try:
-        body: object = json.loads(row[3].decode())
+        body: object = json.loads(row.body.decode())
         if not isinstance(body, dict):
             raise UnreadableRowError("the body is not a JSON object")
-        return _DRAFT.validate_python({**body, "agent_id": row[2].decode(), "client_id": row[1].decode()})
+        return _DRAFT.validate_python({**body, "agent_id": row.agent.decode(), "client_id": row.id.decode()})
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise UnreadableRowError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
@@ -74,9 +94,9 @@ def decode(row: Row) -> Draft:
         raise UnreadableRowError(f"the body is not JSON ({error.msg})") from None
 
 
-def waiting(row: Row) -> Waiting:
+def waiting(row: Row, lease: float) -> Waiting:
     """A row that can be sent."""
-    return Waiting(row[0], decode(row), row[4], row[5], row[6], bool(row[7]))
+    return Waiting(row.seq, decode(row), row.created, row.attempts, row.refused, bool(row.cancelled), lease)
 
 
 def dead_letter(row: Row) -> DeadLetter:
@@ -84,14 +104,14 @@ def dead_letter(row: Row) -> DeadLetter:
     try:
         draft, raw = decode(row), None
     except UnreadableRowError:
-        draft, raw = _shown(row), row[3]
+        draft, raw = _shown(row), row.body
     return DeadLetter(
         id=draft.client_id,
         agent_id=draft.agent_id,
         content=draft.content,
         memory_type=draft.memory_type,
-        error=(row[8] or b"").decode(errors="replace"),
-        queued_at=_date(row[4]),
+        error=(row.error or b"").decode(errors="replace"),
+        queued_at=_date(row.created),
         raw=raw,
     )
 
@@ -102,23 +122,23 @@ def queued_memory(row: Row) -> QueuedMemory:
         draft = decode(row)
     except UnreadableRowError:
         draft = _shown(row)
-    due = max(row[9], row[10])
+    due = max(row.backoff, row.asked)
     return QueuedMemory(
         id=draft.client_id,
         agent_id=draft.agent_id,
         content=draft.content,
         memory_type=draft.memory_type,
         session_id=draft.session_id,
-        attempts=row[5],
-        error=(row[8] or b"").decode(errors="replace"),
-        queued_at=_date(row[4]),
+        attempts=row.attempts,
+        error=(row.error or b"").decode(errors="replace"),
+        queued_at=_date(row.created),
         next_attempt_at=_date(due) if due else None,
-        url=row[11],
+        url=row.service,
     )
 
 
 def _shown(row: Row) -> Draft:
-    return Draft(row[2].decode(errors="replace"), row[1].decode(errors="replace"), row[3].decode(errors="replace"))
+    return Draft(row.agent.decode(errors="replace"), row.id.decode(errors="replace"), row.body.decode(errors="replace"))
 
 
 def _date(seconds: float) -> datetime:
