@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import Protocol
 
@@ -19,6 +20,31 @@ class Forked(Protocol):
         ...
 
 
+class FirstUse:
+    """The lock under which modules are imported and services opened at their first use.
+
+    A fork waits for it: the child of a process in the middle of an import would wait for that import for ever.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._held = False
+
+    def before_fork(self) -> None:
+        """Wait until nothing is half imported."""
+        self._held = self.lock.acquire(timeout=LONGEST)
+
+    def after_fork(self, *, child: bool) -> None:
+        """Let others go on."""
+        if child:
+            self.lock = threading.RLock()
+        elif self._held:
+            self.lock.release()
+        self._held = False
+
+
+LONGEST = 5.0
+"""Seconds that a fork waits for a first use; importing the engine takes a tenth of one."""
 _watched: dict[int, weakref.ref[Forked]] = {}
 
 
@@ -28,23 +54,38 @@ def watch(one: Forked) -> None:
     _watched[key] = weakref.ref(one, lambda _gone: _watched.pop(key, None))
 
 
+first_use = FirstUse()
+watch(first_use)
+
+
 def _alive() -> list[Forked]:
     return [one for ref in list(_watched.values()) if (one := ref()) is not None]
 
 
+_resting: list[Forked] = []
+
+
 def _before() -> None:
-    for one in _alive():
-        one.before_fork()
+    _resting.clear()
+    # Waiting for one may let others come into being: once the first uses are held back, no more than are under way.
+    while new := [one for one in _alive() if one not in _resting]:
+        for one in new:
+            one.before_fork()
+            _resting.append(one)
 
 
 def _in_parent() -> None:
-    for one in _alive():
-        one.after_fork(child=False)
+    _go_on(child=False)
 
 
 def _in_child() -> None:
-    for one in _alive():
-        one.after_fork(child=True)
+    _go_on(child=True)
+
+
+def _go_on(*, child: bool) -> None:
+    for one in _resting:
+        one.after_fork(child=child)
+    _resting.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -194,7 +194,7 @@ class OutboxFile:
 
     def drop(self, row: Waiting) -> None:
         """Remove a row for good."""
-        self._note(lambda db: db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,)))
+        self._change("DELETE FROM waiting WHERE seq = ?", [(row.seq,)])
 
     def later(self, lane: Lane, row: Waiting, error: str, delay: Delay, *, refused: int) -> None:
         """Not now: come back after the delay, and remember how often a service that answers others failed on it."""
@@ -226,19 +226,19 @@ class OutboxFile:
         """Give claimed rows back untouched."""
         # Only the claim that is meant: released late, it must not end the next one's.
         values = [(row.seq, row.lease) for row in claimed]
-        self._note(lambda db: db.executemany("UPDATE waiting SET lease = 0 WHERE seq = ? AND lease = ?", values))
+        self._change("UPDATE waiting SET lease = 0 WHERE seq = ? AND lease = ?", values)
 
     def renew(self, claimed: Sequence[Waiting]) -> list[Waiting]:
         """Hold on to claimed rows for another lease."""
         now = self._now()
         values = [(now + LEASE, now, row.seq) for row in claimed]
-        self._note(lambda db: db.executemany("UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", values))
+        self._change("UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", values)
         return [replace(row, lease=now + LEASE) for row in claimed]
 
     def bury(self, row: Waiting, error: str) -> None:
         """Set a row aside as a dead letter, out of the way of the others."""
         sql = "UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?"
-        self._write(lambda db: db.execute(sql, (error[:500], row.seq)))
+        self._write(lambda db: db.execute(sql, (error[:500], row.seq)).rowcount)
 
     def go_on(self, lane: Lane) -> None:
         """The service answers again: no pause of this lane holds any longer."""
@@ -365,6 +365,10 @@ class OutboxFile:
     def _note(self, work: Callable[[Connection], T]) -> T:
         # Without an fsync: a power cut may undo it, and then the row is sent once more under the same id.
         return self._disk.run("BEGIN IMMEDIATE", "NORMAL", self._timeout, work)
+
+    def _change(self, sql: str, values: Sequence[tuple[float, ...]]) -> None:
+        # The count, not the cursor: one that outlives its transaction would keep the file open across a fork.
+        self._note(lambda db: db.executemany(sql, values).rowcount)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work)

@@ -46,26 +46,26 @@ SCHEMA = Schema(
         "head",
         (
             # The oldest waiting row of every agent: who is due is found here, however many rows stand behind.
-            """CREATE TABLE head(
+            """CREATE TABLE IF NOT EXISTS head(
                 service TEXT NOT NULL, mark TEXT NOT NULL, agent TEXT NOT NULL, seq INTEGER NOT NULL,
                 due REAL NOT NULL, noted REAL NOT NULL, lease REAL NOT NULL,
                 PRIMARY KEY(service, mark, agent)) WITHOUT ROWID""",
-            "CREATE INDEX head_due ON head(service, mark, due, seq)",
-            "CREATE INDEX head_noted ON head(service, mark, noted, lease)",
+            "CREATE INDEX IF NOT EXISTS head_due ON head(service, mark, due, seq)",
+            "CREATE INDEX IF NOT EXISTS head_noted ON head(service, mark, noted, lease)",
             f"""INSERT INTO head SELECT {_HEAD} FROM waiting WHERE seq IN
                 (SELECT min(seq) FROM waiting WHERE dead = 0 GROUP BY service, mark, agent)""",
-            f"""CREATE TRIGGER head_in AFTER INSERT ON waiting WHEN NEW.dead = 0 BEGIN
+            f"""CREATE TRIGGER IF NOT EXISTS head_in AFTER INSERT ON waiting WHEN NEW.dead = 0 BEGIN
                 INSERT OR IGNORE INTO head SELECT {_HEAD} FROM waiting WHERE seq = NEW.seq; END""",
-            f"CREATE TRIGGER head_out AFTER DELETE ON waiting BEGIN {_head_again('OLD')} END",
-            f"""CREATE TRIGGER head_moved AFTER UPDATE OF service, mark, agent, dead ON waiting BEGIN
+            f"CREATE TRIGGER IF NOT EXISTS head_out AFTER DELETE ON waiting BEGIN {_head_again('OLD')} END",
+            f"""CREATE TRIGGER IF NOT EXISTS head_moved AFTER UPDATE OF service, mark, agent, dead ON waiting BEGIN
                 {_head_again("OLD")}
                 DELETE FROM head WHERE service = NEW.service AND mark = NEW.mark AND agent = NEW.agent;
                 {_head_again("NEW")} END""",
-            """CREATE TRIGGER head_noted AFTER UPDATE OF noted, backoff, asked, lease ON waiting BEGIN
+            """CREATE TRIGGER IF NOT EXISTS head_noted AFTER UPDATE OF noted, backoff, asked, lease ON waiting BEGIN
                 UPDATE head SET due = max(NEW.backoff, NEW.asked, NEW.lease), noted = NEW.noted, lease = NEW.lease
                 WHERE service = NEW.service AND mark = NEW.mark AND agent = NEW.agent AND seq = NEW.seq; END""",
             # 429 is about the key, not about one row: nothing of the lane is sent before this time.
-            """CREATE TABLE pause(
+            """CREATE TABLE IF NOT EXISTS pause(
                 service TEXT NOT NULL, mark TEXT NOT NULL, until REAL NOT NULL, noted REAL NOT NULL,
                 PRIMARY KEY(service, mark)) WITHOUT ROWID""",
         ),

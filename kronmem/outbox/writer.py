@@ -63,7 +63,6 @@ class OutboxWriter:
         self._service, self._key = service, key
         self._make_transport, self._breaker, self._timeout = transport, breaker, timeout
         self._joined: tuple[Delivery, Sender] | None = None
-        self._joining = threading.Lock()
         self._told = False
         self._slow_until = 0.0
         self.looked = False
@@ -248,13 +247,13 @@ class OutboxWriter:
 
     def arrive(self) -> tuple[Delivery, Sender]:
         """Take part in the delivery of the file. Touches nothing on disk."""
-        from kronmem.outbox import delivery
-        from kronmem.outbox.queue import OutboxFile
-        from kronmem.outbox.sender import Sender
-
         if (joined := self._joined) is not None:
             return joined
-        with self._joining:
+        with forks.first_use.lock:
+            from kronmem.outbox import delivery
+            from kronmem.outbox.queue import OutboxFile
+            from kronmem.outbox.sender import Sender
+
             if self._joined is None:
                 sender = Sender(self._service, self._key, self._make_transport(), self._breaker, self._timeout)
                 self._joined = delivery.join(self.path, lambda: OutboxFile(self.path), sender), sender
@@ -326,7 +325,7 @@ class OutboxWriter:
 
         ends = time.monotonic() + timeout
         working, sender = joined
-        self._quietly(lambda: working.drain(sender, timeout))
+        self._quietly(lambda: working.drain(sender, timeout * 0.8))  # the rest is for the row under way
         self._joined = None
         delivery.leave(self.path, working, sender, ends - time.monotonic())
         sender.transport.close()
@@ -337,7 +336,7 @@ class OutboxWriter:
     def after_fork(self, *, child: bool) -> None:
         """The child takes part anew."""
         if child:
-            self._joining, self._joined, self.looked = threading.Lock(), None, False
+            self._joined, self.looked = None, False
 
 
 def _for_service(left: float) -> float:

@@ -45,7 +45,6 @@ class SqliteFile:
         self._ready = False
         self._read_only = False
         self._closed = False
-        self._at_rest = False
         forks.watch(self)
 
     def close(self) -> None:
@@ -65,7 +64,7 @@ class SqliteFile:
         """Begin, yield the connection, commit; undone if the block raises."""
         ends = time.monotonic() + timeout
         if (left_over := self._places.left_over()) is not None:
-            self._end(left_over)
+            self._reclaim(left_over)
         place: Place[SetConnection] = Place()
         with translated(self._path):
             try:
@@ -129,6 +128,18 @@ class SqliteFile:
                 self._idle.append(connection)
         self._places.leave(place)
 
+    def _reclaim(self, place: Place[SetConnection]) -> None:
+        """End a transaction of this thread that an interrupt cut off: its frames may live on in a traceback.
+
+        Should it still run, below the signal handler that begins another one now, then it fails with a `StoreError`.
+        """
+        connection = place.connection
+        if place.over or connection is None or connection is self._memory:
+            return self._end(place)
+        connection.close()
+        self._open.discard(connection)
+        return self._end(place)
+
     def _take(self, ends: float) -> SetConnection:
         if self._closed:
             raise StoreError(f"{self._path}: the store is closed")
@@ -159,25 +170,19 @@ class SqliteFile:
     # ── around a fork ────────────────────────────────────────────────────────────────────────────────────────────
 
     def before_fork(self) -> None:
-        """Let other threads finish, hold back new ones, close the file."""
+        """Hold back other threads, let those inside finish, close the file."""
+        self._places.closed = True
+        if self._places.lock.acquire(timeout=0.1):  # a thread that saw the door open is inside now
+            self._places.lock.release()
         until = time.monotonic() + REST_AT_FORK
-        while not self._rests() and time.monotonic() < until:
+        while (busy := self._places.others()) and time.monotonic() < until:
             time.sleep(0.001)
-        if self._at_rest and self._path != MEMORY:
+        if not busy and self._path != MEMORY:
             self._close_idle()
-
-    def _rests(self) -> bool:
-        if self._places.lock.acquire(timeout=0.01):
-            self._at_rest = not self._places.others()
-            if not self._at_rest:
-                self._places.lock.release()
-        return self._at_rest
 
     def after_fork(self, *, child: bool) -> None:
         """Let threads in again; the child begins without the parent's connections."""
-        rested, self._at_rest = self._at_rest, False
-        if rested and not child:
-            self._places.lock.release()
+        self._places.closed = False
         if child:
             self._start_over()
 

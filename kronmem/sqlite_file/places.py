@@ -37,6 +37,8 @@ class Places(Generic[C]):
         self._inside: dict[int, Place[C]] = {}
         self._freed: SimpleQueue[None] = SimpleQueue()
         self._waiting = 0
+        self.closed = False
+        """Nobody enters: a fork waits for those inside, and a busy file is never empty by itself."""
 
     def enter(self, place: Place[C], ends: float) -> bool:
         """Go in when there is room, at the latest at `ends`; False when there was none."""
@@ -55,7 +57,7 @@ class Places(Generic[C]):
 
     def _entered(self, place: Place[C]) -> bool:
         with self.lock:
-            if place.thread in self._inside or len(self._inside) < self._size:
+            if not self.closed and (place.thread in self._inside or len(self._inside) < self._size):
                 self._inside[place.thread] = place
                 return True
         return False
@@ -68,9 +70,8 @@ class Places(Generic[C]):
             self._freed.put(None)
 
     def left_over(self) -> Place[C] | None:
-        """The calling thread's last place, if an interrupt came before it was cleared."""
-        place = self._inside.get(threading.get_ident())
-        return place if place is not None and place.over else None
+        """The calling thread's last place, if an interrupt came before it was left."""
+        return self._inside.get(threading.get_ident())
 
     def others(self) -> bool:
         """Is a thread inside besides the calling one?"""

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +21,7 @@ from kronmem import Client
 from kronmem.engine.sqlite.schema import SCHEMA
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.errors import DeadlineError, StoreError
+from kronmem.sqlite_file import Schema, SqliteFile
 from tests.engine.calling import Caller, calling
 
 
@@ -74,7 +78,7 @@ def test_a_folder_where_anybody_may_replace_the_file_is_refused_with_the_command
     (tmp_path / "open").chmod(0o777)
     with (
         calling(str(tmp_path / "open" / "memory.db")) as call,
-        pytest.raises(StoreError, match="run  chmod o-w .*open"),
+        pytest.raises(StoreError, match=r"run  chmod o-w .*open"),
     ):
         call.remember("tea")
 
@@ -95,24 +99,30 @@ with Client.local(sys.argv[1]) as client:
 """
 
 
+@pytest.fixture
+def reachable() -> Iterator[str]:
+    """A place for a database that everybody may reach; pytest closes its own to others at every start."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o711)
+        yield f"{folder}/memory.db"
+
+
 def as_nobody(path: str) -> list[str]:
     """What somebody without rights gets for a recall and for a remember."""
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
-    for folder in Path(path).parents:
-        if not stat.S_IMODE(folder.stat().st_mode) & 0o001:
-            folder.chmod(0o711)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     ran = subprocess.run([sys.executable, "-c", AS_NOBODY, path], capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()
 
 
-def test_a_loose_file_of_somebody_else_is_refused_with_the_command(path: str) -> None:
-    with Client.local(path) as client:
+def test_a_loose_file_of_somebody_else_is_refused_with_the_command(reachable: str) -> None:
+    Path(reachable).with_name("beside").touch()  # so that the folder keeps its mode
+    with Client.local(reachable) as client:
         client.remember("alice", "tea")
-    os.chmod(path, 0o666)
-    for said in as_nobody(path):
+    os.chmod(reachable, 0o666)
+    for said in as_nobody(reachable):
         assert "memory.db, and it is not ours to change: run  chmod 600" in said
 
 
@@ -272,11 +282,12 @@ def test_a_read_only_file_system_still_recalls_and_lists(read_only: Path) -> Non
         client.recall("alice", "tea")
 
 
-def test_a_read_only_folder_still_recalls(path: str) -> None:
-    with Client.local(path) as client:
+def test_a_read_only_folder_still_recalls(reachable: str) -> None:
+    Path(reachable).with_name("beside").touch()  # so that the folder keeps its mode
+    with Client.local(reachable) as client:
         client.remember("alice", "tea at five")
-    os.chown(path, 65534, 65534)
-    recalled, refused = as_nobody(path)
+    os.chown(reachable, 65534, 65534)
+    recalled, refused = as_nobody(reachable)
     assert recalled == "['tea at five']"
     assert "memory.db may not be written" in refused
 
@@ -398,3 +409,43 @@ def test_a_full_disk_is_a_clear_error_and_the_database_stays_sound(small_disk: P
     assert_sound(path)
     with calling(path) as call:
         assert call("GET", "memories")[1]["total"] == len(kept) + 1
+
+
+class Interrupted(BaseException):
+    """Raised by a signal handler, wherever the thread happens to be."""
+
+
+PLAIN = Schema(application_id=1, version=1, create=("CREATE TABLE t(x)",))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised inside a destructor
+@pytest.mark.parametrize("place", ["f.db", ":memory:"])
+def test_thousands_of_interrupts_take_no_place_and_leave_no_lock(tmp_path: Path, place: str) -> None:
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    file = SqliteFile(place if place == ":memory:" else str(tmp_path / place), PLAIN)
+    former = signal.signal(signal.SIGALRM, interrupt)
+    interrupted, chance = 0, random.Random(7)
+    try:
+        while interrupted < 2000:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00001, 0.0006))
+                for _ in range(100):  # an interrupt inside a destructor is swallowed by Python itself
+                    with file.transaction("BEGIN IMMEDIATE", 20.0, synchronous="OFF") as db:
+                        db.execute("UPDATE t SET x = 1")
+            except Interrupted:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+
+    def use(number: int) -> None:
+        with file.transaction("BEGIN IMMEDIATE", 20.0) as db:
+            db.execute("INSERT INTO t VALUES(?)", (number,))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(use, range(40)))
+    with file.transaction("BEGIN", 20.0) as db:
+        assert db.execute("SELECT count(*) FROM t").fetchone() == (40,)
+    file.close()
