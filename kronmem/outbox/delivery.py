@@ -44,6 +44,7 @@ class Delivery:
         self._wake = threading.Event()
         self._given_back: list[Waiting] = []
         self._thread: threading.Thread | None = None
+        self._serving: Sender | None = None
 
     def join(self, sender: Sender) -> None:
         """Deliver this client's lane from now on. Touches no file: the thread does."""
@@ -57,8 +58,9 @@ class Delivery:
                 self._thread.start()
         self._wake.set()
 
-    def leave(self, sender: Sender, timeout: float) -> bool:
-        """Stop delivering this client's lane; the thread ends with the last one. False: it is still busy."""
+    def leave(self, sender: Sender, timeout: float) -> None:
+        """Stop delivering this client's lane; the thread ends with the last one."""
+        ends = time.monotonic() + timeout
         with self._lock:
             sender.left = True
             if sender in self._senders:
@@ -66,9 +68,9 @@ class Delivery:
             last, thread = not self._senders, self._thread
         self._wake.set()
         if last and thread is not None:
-            thread.join(max(timeout, 0.0))  # the row that is being sent right now is settled first
-            return not thread.is_alive()
-        return True
+            thread.join(max(timeout, 0.0))
+        while self._serving is sender and time.monotonic() < ends:
+            time.sleep(0.002)  # a row that is being sent right now is settled first, or it would be sent again
 
     def hand_back(self, claimed: Sequence[Waiting]) -> None:
         """Release rows soon: for a caller that was cancelled and may not wait for the file."""
@@ -137,13 +139,16 @@ class Delivery:
 
     def _serve(self, sender: Sender) -> float:
         """Deliver some rows; the answer is in how many seconds to look again."""
+        self._serving = sender
         try:
-            wait = self._work(sender)
+            wait = 1.0 if sender.left else self._work(sender)
         except Exception as error:  # noqa: BLE001 -- the thread must outlive a full disk or a damaged file
             if not self._broken and not sender.left:
                 log.warning("the outbox cannot be used right now (%s: %s)", type(error).__name__, error)
             self._broken = True
             return 1.0
+        finally:
+            self._serving = None
         self._broken = False
         return wait
 
