@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import kronmem
-from kronmem import AgentMemory, AsyncAgentMemory, AsyncClient, AsyncState, Client, State
+from kronmem import AgentMemory, AsyncAgentMemory, AsyncClient, AsyncOutbox, AsyncState, Client, Outbox, State
 
-PAIRS = [(Client, AsyncClient), (AgentMemory, AsyncAgentMemory), (State, AsyncState)]
+PAIRS = [(Client, AsyncClient), (AgentMemory, AsyncAgentMemory), (State, AsyncState), (Outbox, AsyncOutbox)]
 # On AsyncClient these return something whose methods are awaited, or an async iterator; they do no I/O themselves.
 PLAIN = {"agent", "state", "with_timeout", "memories", "local", "outbox"}
 RENAMED = {

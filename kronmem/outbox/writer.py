@@ -34,8 +34,10 @@ T = TypeVar("T")
 
 log = logging.getLogger("kronmem")
 
-FOR_THE_FILE = 0.1
+FOR_THE_FILE = 0.25
 """This share of a deadline, at most half a second, is kept for queueing after the service took all the rest."""
+LEAST = 0.25
+"""Seconds that queueing may take past the deadline when the service has used it up."""
 MOST_ROUNDS = 4
 """So many claims of an agent's rows a `remember` delivers itself; behind more it queues, and the thread delivers."""
 LEASED = 0.5
@@ -156,7 +158,9 @@ class OutboxWriter:
         if policy.retry_after(error) > policy.DAY:
             log.warning("%s asks to wait for %.0f s; a day is enough", self._service, policy.retry_after(error))
         try:
-            return (yield from self.later(drafts, timeout, policy.delay(error, 0, random.uniform(0.5, 1.0))))
+            # Our own thread may be writing: a memory is not given up for the want of a moment.
+            left = max(timeout, LEAST)
+            return (yield from self.later(drafts, left, policy.delay(error, 0, random.uniform(0.5, 1.0))))
         except OutboxFullError as full:
             raise full from error
         except KronmemError as broken:

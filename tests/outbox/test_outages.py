@@ -187,7 +187,7 @@ def test_another_agents_success_ends_a_pause_of_the_key(tmp_path: Path) -> None:
 
 
 def test_a_service_that_hangs_costs_one_deadline_and_not_every_callers(kind: str, tmp_path: Path) -> None:
-    with RawServer([hang()]) as server, shell(kind, server.url, outbox=tmp_path / "o.db", timeout=1.0) as client:
+    with RawServer([hang()]) as server, shell(kind, server.url, outbox=tmp_path / "o.db", timeout=2.0) as client:
         assert all(client.remember("alice", f"text {number}").queued for number in range(20))
         assert [row.content for row in asked(client, "list")] == [f"text {number}" for number in range(20)]
 
