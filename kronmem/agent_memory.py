@@ -1,221 +1,190 @@
-"""AgentMemory and AsyncAgentMemory: a client bound to one agent, and to one session of it if given."""
+"""AgentMemory and AsyncAgentMemory: a client bound to one agent, and to one session of it if given.
+
+Their methods are the client's own without `agent_id`: signature, docstring and types are taken from there.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Callable, Coroutine
+from functools import update_wrapper
+from typing import Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
-from pydantic import JsonValue
+from typing_extensions import Self
 
+from kronmem.async_client import AsyncClient
+from kronmem.client import Client
 from kronmem.core import inputs
 from kronmem.errors import InvalidInputError
-from kronmem.models import Hit, Memory, Session
+from kronmem.models import Session
 from kronmem.state import AsyncState, State
 
-if TYPE_CHECKING:
-    from kronmem.async_client import AsyncClient
-    from kronmem.client import Client
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", Client, AsyncClient)
+
+AgentId: TypeAlias = "str | Callable[[], str]"
+SessionId: TypeAlias = "str | Callable[[], str | None] | None"
 
 
-class _Bound:
-    """Which agent, which session. A call may name a session only where none is bound."""
+class _Scope(Generic[C]):
+    """One agent and one session of it, or all. Callable ids are resolved at each call, in the caller's context.
 
-    def __init__(self, agent_id: str, session_id: str | None) -> None:
-        self.agent_id = inputs.identifier(agent_id, "agent_id")
-        self.session_id = inputs.session(session_id)
+    Resolving fails closed: a callable that raises or answers no valid id is an `InvalidInputError`, and nothing is
+    read, stored or queued.
+    """
 
-    def within(self, session_id: str | None) -> str | None:
-        if self.session_id is not None and session_id not in (None, self.session_id):
-            raise InvalidInputError("this memory is bound to another session")
-        return session_id if self.session_id is None else self.session_id
-
-
-class AgentMemory:
-    """The memory of one agent. The same `agent_id` means the same memory, whoever holds it."""
-
-    def __init__(self, client: Client, agent_id: str, *, session_id: str | None = None) -> None:
-        self._client = client
-        self._bound = _Bound(agent_id, session_id)
+    def __init__(self, client: C, agent_id: AgentId, *, session_id: SessionId = None) -> None:
+        self._client: C = client
+        self._agent_id = agent_id if callable(agent_id) else inputs.identifier(agent_id, "agent_id")
+        self._session_id = session_id if callable(session_id) else inputs.session(session_id)
 
     @property
     def agent_id(self) -> str:
-        """Whose memory this is."""
-        return self._bound.agent_id
+        """The owner of this memory; a callable is asked now."""
+        return self._agent_id if isinstance(self._agent_id, str) else _resolve(self._agent_id, "agent_id")
 
     @property
     def session_id(self) -> str | None:
-        """The session that everything is limited to, if any."""
-        return self._bound.session_id
+        """The session that everything is limited to, if any; a callable is asked now."""
+        if not callable(self._session_id):
+            return self._session_id
+        return inputs.session(_ask(self._session_id, "session_id"))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.agent_id!r}, session_id={self.session_id!r})"
+        return f"{type(self).__name__}({_shown(self._agent_id)}, session_id={_shown(self._session_id)})"
 
-    def with_timeout(self, timeout: float) -> AgentMemory:
+    def __str__(self) -> str:
+        return "memory of the agent of each call" if callable(self._agent_id) else f"memory of {self._agent_id!r}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Scope):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[object, ...]:
+        """The same agent and session of the same store, in the same shell: one memory."""
+        return type(self), self._agent_id, self._session_id, self._client.store
+
+    def with_timeout(self, timeout: float) -> Self:
         """The same memory with another deadline."""
         other = copy.copy(self)
         other._client = self._client.with_timeout(timeout)
         return other
 
-    def remember(
-        self,
-        content: str,
-        memory_type: str = "fact",
-        *,
-        session_id: str | None = None,
-        ttl_days: int | None = None,
-        ttl_seconds: int | None = None,
-        pinned: bool = False,
-        tags: Iterable[str] = (),
-        metadata: Mapping[str, JsonValue] | None = None,
-        memory_id: str | None = None,
-    ) -> Memory:
-        """Store one memory; see `Client.remember`."""
-        return self._client.remember(
-            self.agent_id,
-            content,
-            memory_type,
-            session_id=self._bound.within(session_id),
-            ttl_days=ttl_days,
-            ttl_seconds=ttl_seconds,
-            pinned=pinned,
-            tags=tags,
-            metadata=metadata,
-            memory_id=memory_id,
-        )
+    def resolved(self) -> Self:
+        """The same memory with callable ids asked now: for work that goes on in another thread or context."""
+        other = copy.copy(self)
+        other._agent_id, other._session_id = self.agent_id, self.session_id
+        return other
 
-    def remember_later(
-        self,
-        content: str,
-        memory_type: str = "fact",
-        *,
-        session_id: str | None = None,
-        ttl_days: int | None = None,
-        ttl_seconds: int | None = None,
-        pinned: bool = False,
-        tags: Iterable[str] = (),
-        metadata: Mapping[str, JsonValue] | None = None,
-        memory_id: str | None = None,
-    ) -> str:
-        """Store one memory without waiting for the service; see `Client.remember_later`."""
-        return self._client.remember_later(
-            self.agent_id,
-            content,
-            memory_type,
-            session_id=self._bound.within(session_id),
-            ttl_days=ttl_days,
-            ttl_seconds=ttl_seconds,
-            pinned=pinned,
-            tags=tags,
-            metadata=metadata,
-            memory_id=memory_id,
-        )
+    def _within(self, session_id: object) -> str | None:
+        """A call may name a session only where none is bound."""
+        bound = self.session_id
+        if bound is None or session_id in (None, bound):
+            return bound if bound is not None else session_id  # type: ignore[return-value] # checked by the call
+        raise InvalidInputError("this memory is bound to another session")
 
-    def remember_many(
-        self,
-        contents: Iterable[str],
-        memory_type: str = "fact",
-        *,
-        session_id: str | None = None,
-        ttl_days: int | None = None,
-        ttl_seconds: int | None = None,
-        pinned: bool = False,
-        tags: Iterable[str] = (),
-        metadata: Mapping[str, JsonValue] | None = None,
-    ) -> list[Memory]:
-        """Store many memories in order; see `Client.remember_many`."""
-        return self._client.remember_many(
-            self.agent_id,
-            contents,
-            memory_type,
-            session_id=self._bound.within(session_id),
-            ttl_days=ttl_days,
-            ttl_seconds=ttl_seconds,
-            pinned=pinned,
-            tags=tags,
-            metadata=metadata,
-        )
 
-    def recall(
-        self,
-        query: str,
-        limit: int = 5,
-        *,
-        memory_type: str | None = None,
-        session_id: str | None = None,
-        tags: Iterable[str] = (),
-        threshold: float | None = None,
-    ) -> list[Hit]:
-        """Find the memories closest in meaning to `query`, best first; see `Client.recall`."""
-        return self._client.recall(
-            self.agent_id,
-            query,
-            limit,
-            memory_type=memory_type,
-            session_id=self._bound.within(session_id),
-            tags=tags,
-            threshold=threshold,
-        )
+def _resolve(ask: Callable[[], str], name: str) -> str:
+    return inputs.identifier(_ask(ask, name), name)
 
-    def recall_many(
-        self,
-        queries: Iterable[str],
-        limit: int = 5,
-        *,
-        concurrency: int = 32,
-        memory_type: str | None = None,
-        session_id: str | None = None,
-        tags: Iterable[str] = (),
-        threshold: float | None = None,
-    ) -> list[list[Hit]]:
-        """Ask many questions at once; see `Client.recall_many`."""
-        return self._client.recall_many(
-            self.agent_id,
-            queries,
-            limit,
-            concurrency=concurrency,
-            memory_type=memory_type,
-            session_id=self._bound.within(session_id),
-            tags=tags,
-            threshold=threshold,
-        )
 
-    def inject_context(
-        self,
-        query: str = "general context",
-        limit: int = 8,
-        *,
-        memory_type: str | None = None,
-        session_id: str | None = None,
-        tags: Iterable[str] = (),
-        max_chars: int | None = None,
-    ) -> str:
-        """Make a block of text for a prompt; see `Client.inject_context`."""
-        return self._client.inject_context(
-            self.agent_id,
-            query,
-            limit,
-            memory_type=memory_type,
-            session_id=self._bound.within(session_id),
-            tags=tags,
-            max_chars=max_chars,
-        )
+def _ask(ask: Callable[[], R], name: str) -> R:
+    try:
+        return ask()
+    except Exception as error:  # the callable is the user's, and may say in any way that there is no user
+        raise InvalidInputError(f"{name} could not be resolved: its callable raised {type(error).__name__}") from error
 
-    def memories(
-        self, *, memory_type: str | None = None, session_id: str | None = None, tags: Iterable[str] = ()
-    ) -> Iterator[Memory]:
-        """Walk through all memories, newest first, a page at a time."""
-        return self._client.memories(
-            self.agent_id, memory_type=memory_type, session_id=self._bound.within(session_id), tags=tags
-        )
 
-    def forget(self, memory_id: str) -> None:
-        """Delete one memory; `NotFoundError` when there is none of that id."""
-        return self._client.forget(self.agent_id, memory_id)
+def _shown(given: object) -> str:
+    return "<callable>" if callable(given) else repr(given)
 
-    def clear(self, *, session_id: str | None = None) -> int:
-        """Delete all memories of the agent, or of the session; the answer is how many there were."""
-        return self._client.clear(self.agent_id, session_id=self._bound.within(session_id))
+
+# ── methods of a client as methods of a scope ────────────────────────────────────────────────────────────────────
+
+
+class _Face:
+    """The signature of a client's method without `agent_id`, and the arguments as that method wants them."""
+
+    def __init__(self, method: Callable[..., object]) -> None:
+        whole = inspect.signature(method)
+        self._signature = whole.replace(parameters=[one for one in whole.parameters.values() if one.name != "agent_id"])
+        self._name = method.__qualname__.replace("Client", "AgentMemory")
+        self._has_session = "session_id" in whole.parameters
+        self._method = method
+
+    def put_on(self, bound: Callable[..., object]) -> None:
+        """Show the client's docstring and parameters on the scope's method."""
+        update_wrapper(bound, self._method)
+        bound.__qualname__ = self._name
+        bound.__annotations__ = {name: kind for name, kind in bound.__annotations__.items() if name != "agent_id"}
+        bound.__signature__ = self._signature  # type: ignore[attr-defined] # read by inspect
+
+    def limit(self, scope: _Scope[C], options: dict[str, object]) -> str:
+        """Put the bound session among the arguments; the answer is the agent of this call."""
+        if self._has_session:
+            options["session_id"] = scope._within(options.get("session_id"))  # pyright: ignore[reportPrivateUsage] -- its own face
+        return scope.agent_id
+
+    def check(self, *args: object, **options: object) -> None:
+        """Blame arguments that do not fit on the method that was called, not on the one behind it."""
+        try:
+            self._signature.bind(*args, **options)
+        except TypeError as error:
+            raise TypeError(f"{self._name}() {error}") from None
+
+
+def _bind(method: Callable[Concatenate[C, str, P], R]) -> Callable[Concatenate[_Scope[C], P], R]:
+    """Make a method of a client one of its scope."""
+    face, name = _Face(method), method.__name__
+
+    def bound(self: _Scope[C], /, *args: P.args, **options: P.kwargs) -> R:
+        # By name: the client may be of a class that overrides the method.
+        call: Callable[Concatenate[str, P], R] = getattr(self._client, name)  # pyright: ignore[reportPrivateUsage] -- its own method
+        agent_id = face.limit(self, options)
+        try:
+            return call(agent_id, *args, **options)
+        except TypeError:
+            face.check(self, *args, **options)
+            raise
+
+    face.put_on(bound)
+    return bound
+
+
+def _bind_async(
+    method: Callable[Concatenate[AsyncClient, str, P], Coroutine[object, object, R]],
+) -> Callable[Concatenate[_Scope[AsyncClient], P], Coroutine[object, object, R]]:
+    """Make a coroutine method of a client one of its scope."""
+    call = _bind(method)
+
+    async def bound(self: _Scope[AsyncClient], /, *args: P.args, **options: P.kwargs) -> R:
+        return await call(self, *args, **options)
+
+    update_wrapper(bound, call)
+    return bound
+
+
+class AgentMemory(_Scope[Client]):
+    """The memory of one agent. The same `agent_id` means the same memory, in every process.
+
+    Two of them are equal when agent, session and store are the same.
+    """
+
+    remember = _bind(Client.remember)
+    remember_later = _bind(Client.remember_later)
+    remember_many = _bind(Client.remember_many)
+    recall = _bind(Client.recall)
+    recall_many = _bind(Client.recall_many)
+    inject_context = _bind(Client.inject_context)
+    memories = _bind(Client.memories)
+    forget = _bind(Client.forget)
+    clear = _bind(Client.clear)
 
     def state(self) -> State:
         """Key–value data of this agent."""
@@ -223,195 +192,25 @@ class AgentMemory:
 
     def sessions(self) -> list[Session]:
         """List the sessions with the number of their memories; a bound session sees only itself."""
-        found = self._client.sessions(self.agent_id)
-        return [one for one in found if self.session_id in (None, one.session_id)]
+        bound = self.session_id
+        return [one for one in self._client.sessions(self.agent_id) if bound in (None, one.session_id)]
 
 
-class AsyncAgentMemory:
-    """The memory of one agent. The same `agent_id` means the same memory, whoever holds it."""
+class AsyncAgentMemory(_Scope[AsyncClient]):
+    """The memory of one agent. The same `agent_id` means the same memory, in every process.
 
-    def __init__(self, client: AsyncClient, agent_id: str, *, session_id: str | None = None) -> None:
-        self._client = client
-        self._bound = _Bound(agent_id, session_id)
+    Two of them are equal when agent, session and store are the same.
+    """
 
-    @property
-    def agent_id(self) -> str:
-        """Whose memory this is."""
-        return self._bound.agent_id
-
-    @property
-    def session_id(self) -> str | None:
-        """The session that everything is limited to, if any."""
-        return self._bound.session_id
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.agent_id!r}, session_id={self.session_id!r})"
-
-    def with_timeout(self, timeout: float) -> AsyncAgentMemory:
-        """The same memory with another deadline."""
-        other = copy.copy(self)
-        other._client = self._client.with_timeout(timeout)
-        return other
-
-    async def remember(
-        self,
-        content: str,
-        memory_type: str = "fact",
-        *,
-        session_id: str | None = None,
-        ttl_days: int | None = None,
-        ttl_seconds: int | None = None,
-        pinned: bool = False,
-        tags: Iterable[str] = (),
-        metadata: Mapping[str, JsonValue] | None = None,
-        memory_id: str | None = None,
-    ) -> Memory:
-        """Store one memory; see `Client.remember`."""
-        return await self._client.remember(
-            self.agent_id,
-            content,
-            memory_type,
-            session_id=self._bound.within(session_id),
-            ttl_days=ttl_days,
-            ttl_seconds=ttl_seconds,
-            pinned=pinned,
-            tags=tags,
-            metadata=metadata,
-            memory_id=memory_id,
-        )
-
-    async def remember_later(
-        self,
-        content: str,
-        memory_type: str = "fact",
-        *,
-        session_id: str | None = None,
-        ttl_days: int | None = None,
-        ttl_seconds: int | None = None,
-        pinned: bool = False,
-        tags: Iterable[str] = (),
-        metadata: Mapping[str, JsonValue] | None = None,
-        memory_id: str | None = None,
-    ) -> str:
-        """Store one memory without waiting for the service; see `Client.remember_later`."""
-        return await self._client.remember_later(
-            self.agent_id,
-            content,
-            memory_type,
-            session_id=self._bound.within(session_id),
-            ttl_days=ttl_days,
-            ttl_seconds=ttl_seconds,
-            pinned=pinned,
-            tags=tags,
-            metadata=metadata,
-            memory_id=memory_id,
-        )
-
-    async def remember_many(
-        self,
-        contents: Iterable[str],
-        memory_type: str = "fact",
-        *,
-        session_id: str | None = None,
-        ttl_days: int | None = None,
-        ttl_seconds: int | None = None,
-        pinned: bool = False,
-        tags: Iterable[str] = (),
-        metadata: Mapping[str, JsonValue] | None = None,
-    ) -> list[Memory]:
-        """Store many memories in order; see `Client.remember_many`."""
-        return await self._client.remember_many(
-            self.agent_id,
-            contents,
-            memory_type,
-            session_id=self._bound.within(session_id),
-            ttl_days=ttl_days,
-            ttl_seconds=ttl_seconds,
-            pinned=pinned,
-            tags=tags,
-            metadata=metadata,
-        )
-
-    async def recall(
-        self,
-        query: str,
-        limit: int = 5,
-        *,
-        memory_type: str | None = None,
-        session_id: str | None = None,
-        tags: Iterable[str] = (),
-        threshold: float | None = None,
-    ) -> list[Hit]:
-        """Find the memories closest in meaning to `query`, best first; see `Client.recall`."""
-        return await self._client.recall(
-            self.agent_id,
-            query,
-            limit,
-            memory_type=memory_type,
-            session_id=self._bound.within(session_id),
-            tags=tags,
-            threshold=threshold,
-        )
-
-    async def recall_many(
-        self,
-        queries: Iterable[str],
-        limit: int = 5,
-        *,
-        concurrency: int = 32,
-        memory_type: str | None = None,
-        session_id: str | None = None,
-        tags: Iterable[str] = (),
-        threshold: float | None = None,
-    ) -> list[list[Hit]]:
-        """Ask many questions at once; see `Client.recall_many`."""
-        return await self._client.recall_many(
-            self.agent_id,
-            queries,
-            limit,
-            concurrency=concurrency,
-            memory_type=memory_type,
-            session_id=self._bound.within(session_id),
-            tags=tags,
-            threshold=threshold,
-        )
-
-    async def inject_context(
-        self,
-        query: str = "general context",
-        limit: int = 8,
-        *,
-        memory_type: str | None = None,
-        session_id: str | None = None,
-        tags: Iterable[str] = (),
-        max_chars: int | None = None,
-    ) -> str:
-        """Make a block of text for a prompt; see `Client.inject_context`."""
-        return await self._client.inject_context(
-            self.agent_id,
-            query,
-            limit,
-            memory_type=memory_type,
-            session_id=self._bound.within(session_id),
-            tags=tags,
-            max_chars=max_chars,
-        )
-
-    def memories(
-        self, *, memory_type: str | None = None, session_id: str | None = None, tags: Iterable[str] = ()
-    ) -> AsyncIterator[Memory]:
-        """Walk through all memories, newest first, a page at a time."""
-        return self._client.memories(
-            self.agent_id, memory_type=memory_type, session_id=self._bound.within(session_id), tags=tags
-        )
-
-    async def forget(self, memory_id: str) -> None:
-        """Delete one memory; `NotFoundError` when there is none of that id."""
-        return await self._client.forget(self.agent_id, memory_id)
-
-    async def clear(self, *, session_id: str | None = None) -> int:
-        """Delete all memories of the agent, or of the session; the answer is how many there were."""
-        return await self._client.clear(self.agent_id, session_id=self._bound.within(session_id))
+    remember = _bind_async(AsyncClient.remember)
+    remember_later = _bind_async(AsyncClient.remember_later)
+    remember_many = _bind_async(AsyncClient.remember_many)
+    recall = _bind_async(AsyncClient.recall)
+    recall_many = _bind_async(AsyncClient.recall_many)
+    inject_context = _bind_async(AsyncClient.inject_context)
+    memories = _bind(AsyncClient.memories)
+    forget = _bind_async(AsyncClient.forget)
+    clear = _bind_async(AsyncClient.clear)
 
     def state(self) -> AsyncState:
         """Key–value data of this agent."""
@@ -419,5 +218,5 @@ class AsyncAgentMemory:
 
     async def sessions(self) -> list[Session]:
         """List the sessions with the number of their memories; a bound session sees only itself."""
-        found = await self._client.sessions(self.agent_id)
-        return [one for one in found if self.session_id in (None, one.session_id)]
+        bound = self.session_id
+        return [one for one in await self._client.sessions(self.agent_id) if bound in (None, one.session_id)]

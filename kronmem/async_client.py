@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import anyio.to_thread
 from pydantic import JsonValue
 
-from kronmem.agent_memory import AsyncAgentMemory
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Retry, exchange
 from kronmem.core.paging import Walk
@@ -24,9 +23,10 @@ from kronmem.outbox.outbox import AsyncOutbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
-from kronmem.wiring import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
+from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, checked_concurrency, checked_timeout, settled
 
 if TYPE_CHECKING:
+    from kronmem.agent_memory import AgentId, AsyncAgentMemory, SessionId
     from kronmem.transport.target import HttpxTransport
 
 T = TypeVar("T")
@@ -53,14 +53,14 @@ class AsyncClient:
         embed: Embed | None = None,
         transport: AsyncTransport | HttpxTransport | None = None,
     ) -> None:
-        self._setup = Setup(url, api_key, timeout, retry, redact, embed, transport)
-        self._transport = self._setup.async_transport()
-        self._timeout = self._setup.timeout
-        self._state_setup = (
-            self._setup if state_url is None else Setup(state_url, None, timeout, retry, None, None, None)
+        self._wiring = Wiring(url, api_key, timeout, retry, redact, embed, transport)
+        self._transport = self._wiring.async_transport()
+        self._timeout = self._wiring.timeout
+        self._state_wiring = (
+            self._wiring if state_url is None else Wiring(state_url, None, timeout, retry, None, None, None)
         )
-        self._state_transport = self._transport if state_url is None else self._state_setup.async_transport()
-        self._post = self._setup.post(outbox)
+        self._state_transport = self._transport if state_url is None else self._state_wiring.async_transport()
+        self._post = self._wiring.post(outbox)
         self._owned = True
 
     @classmethod
@@ -68,10 +68,10 @@ class AsyncClient:
         cls, path: str | Path | None = None, *, embed: Embed | None = None, redact: Redact | None = None
     ) -> AsyncClient:
         """Make an embedded client whatever the environment says; ":memory:" keeps nothing on disk."""
-        return cls(Setup.local_url(path), embed=embed, redact=redact)
+        return cls(Wiring.local_url(path), embed=embed, redact=redact)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._setup!r})"
+        return f"{type(self).__name__}({self._wiring!r})"
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -95,11 +95,20 @@ class AsyncClient:
         other._timeout, other._owned = checked_timeout(timeout), False
         return other
 
-    def agent(self, agent_id: str, *, session_id: str | None = None) -> AsyncAgentMemory:
+    @property
+    def store(self) -> StoreIdentity:
+        """The identity of the store: equal for clients of the same url or file with the same key."""
+        return self._wiring.store_identity(self._transport)
+
+    def agent(self, agent_id: AgentId, *, session_id: SessionId = None) -> AsyncAgentMemory:
         """Bind one agent: the same methods without `agent_id`.
 
-        With a session, every read, write and clear is within it.
+        With a session, every read, write and clear is within it. Either id may be a callable, asked at each call in
+        the caller's context: `client.agent(current_user.get)` serves many users. One that raises or answers no valid
+        id is an `InvalidInputError`, and nothing is read, stored or queued.
         """
+        from kronmem.agent_memory import AsyncAgentMemory  # made of this class, and so imported after it
+
         return AsyncAgentMemory(self, agent_id, session_id=session_id)
 
     async def remember(
@@ -121,7 +130,7 @@ class AsyncClient:
         The same text again is one memory (`deduplicated`). `ttl_seconds` (at least 60) beats `ttl_days`, and `pinned`
         beats both. `memory_id`, a UUID of yours, makes a repeated call one memory whatever happens in between.
         """
-        draft = self._setup.draft(
+        draft = self._wiring.draft(
             agent_id,
             content,
             memory_type,
@@ -135,7 +144,7 @@ class AsyncClient:
         )
         if self._post is None:
             return await self._run(calls.remember(draft))
-        return await self._drive(self._post.remember(draft, self._setup.link, self._timeout))
+        return await self._drive(self._post.remember(draft, self._wiring.link, self._timeout))
 
     async def remember_later(
         self,
@@ -155,7 +164,7 @@ class AsyncClient:
 
         The answer is its id, which `forget` takes before and after delivery. Embedded clients store it at once.
         """
-        draft = self._setup.draft(
+        draft = self._wiring.draft(
             agent_id,
             content,
             memory_type,
@@ -167,9 +176,9 @@ class AsyncClient:
             metadata=metadata,
             memory_id=memory_id,
         )
-        if self._setup.settings.embedded:
+        if self._wiring.settings.embedded:
             return (await self._run(calls.remember(draft))).id
-        (queued,) = await self._drive(self._setup.needed(self._post).later([draft], self._timeout))
+        (queued,) = await self._drive(self._wiring.needed(self._post).later([draft], self._timeout))
         return queued.id
 
     async def remember_many(
@@ -189,7 +198,7 @@ class AsyncClient:
 
         The deadline holds for each request. If one fails half-way, `FanOutError.partial` holds what was stored.
         """
-        drafts = self._setup.drafts(
+        drafts = self._wiring.drafts(
             agent_id,
             contents,
             memory_type,
@@ -200,7 +209,7 @@ class AsyncClient:
             tags=tags,
             metadata=metadata,
         )
-        link = self._setup.link
+        link = self._wiring.link
         if self._post is None:
             return await self._drive(flows.remember_many(drafts, link, self._timeout, []))
         return await self._drive(self._post.remember_many(drafts, link, self._timeout))
@@ -222,7 +231,11 @@ class AsyncClient:
         An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the
         embedded engine 100; a larger `limit` is refused.
         """
-        return await self._run(self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold))
+        return await self._run(
+            self._wiring.recall(
+                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+            )
+        )
 
     async def recall_many(
         self,
@@ -242,7 +255,9 @@ class AsyncClient:
         """
         tags = tuple(tags)
         asked = {
-            position: self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold)
+            position: self._wiring.recall(
+                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+            )
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
         done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
@@ -266,7 +281,9 @@ class AsyncClient:
         """
         tags = tuple(tags)
         asked = {
-            agent_id: self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold)
+            agent_id: self._wiring.recall(
+                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+            )
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
         done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
@@ -288,7 +305,9 @@ class AsyncClient:
         The block is fenced and says that it is data. `max_chars` bounds the whole block; what does not fit is left out.
         """
         return await self._run(
-            self._setup.inject_context(agent_id, query, limit, memory_type, session_id, tags, max_chars)
+            self._wiring.inject_context(
+                agent_id, query, limit, max_chars, memory_type=memory_type, session_id=session_id, tags=tags
+            )
         )
 
     def memories(
@@ -312,11 +331,11 @@ class AsyncClient:
         """Delete one memory; `NotFoundError` when there is none of that id."""
         if self._post is None:
             return await self._run(calls.forget(agent_id, memory_id))
-        return await self._drive(self._post.forget(agent_id, memory_id, self._setup.link, self._timeout))
+        return await self._drive(self._post.forget(agent_id, memory_id, self._wiring.link, self._timeout))
 
     async def clear(self, agent_id: str, *, session_id: str | None = None) -> int:
         """Delete all memories of an agent, or of one session of it; the answer is how many there were."""
-        flow = flows.clear(agent_id, session_id, self._setup.link, self._timeout)
+        flow = flows.clear(agent_id, session_id, self._wiring.link, self._timeout)
         return await self._drive(flow if self._post is None else self._post.clear(agent_id, session_id, flow))
 
     async def agents(self) -> list[AgentInfo]:
@@ -334,8 +353,8 @@ class AsyncClient:
 
     def state(self, agent_id: str) -> AsyncState:
         """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
-        self._setup.check_state(self._state_setup)
-        return AsyncState(agent_id, self._state_setup.link, self._state_transport, self._timeout)
+        self._wiring.check_state(self._state_wiring)
+        return AsyncState(agent_id, self._state_wiring.link, self._state_transport, self._timeout)
 
     async def health(self) -> Health:
         """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""
@@ -345,10 +364,10 @@ class AsyncClient:
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
         status = partial(self._post.status, max(ends - time.monotonic(), 0.0)) if self._post else OutboxStatus
-        return self._setup.health(said, await anyio.to_thread.run_sync(status, abandon_on_cancel=True))
+        return self._wiring.health(said, await anyio.to_thread.run_sync(status, abandon_on_cancel=True))
 
     async def _run(self, call: Call[T]) -> T:
-        return await self._drive(exchange(call, self._setup.link, self._timeout))
+        return await self._drive(exchange(call, self._wiring.link, self._timeout))
 
     async def _drive(self, flow: Flow[T]) -> T:
         if self._post is not None and not self._post.looked:
@@ -356,4 +375,4 @@ class AsyncClient:
         return await adrive(flow, self._transport)
 
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:
-        return {key: exchange(call, self._setup.link, self._timeout) for key, call in asked.items()}
+        return {key: exchange(call, self._wiring.link, self._timeout) for key, call in asked.items()}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from kronmem.agent_memory import AgentMemory
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Retry, exchange
 from kronmem.core.paging import Walk
@@ -22,9 +21,10 @@ from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
 from kronmem.transport.drive import Transport, drive, fan_out
-from kronmem.wiring import Embed, Redact, Setup, checked_concurrency, checked_timeout, settled
+from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, checked_concurrency, checked_timeout, settled
 
 if TYPE_CHECKING:
+    from kronmem.agent_memory import AgentId, AgentMemory, SessionId
     from kronmem.transport.target import HttpxTransport
 
 T = TypeVar("T")
@@ -50,14 +50,14 @@ class Client:
         embed: Embed | None = None,
         transport: Transport | HttpxTransport | None = None,
     ) -> None:
-        self._setup = Setup(url, api_key, timeout, retry, redact, embed, transport)
-        self._transport = self._setup.transport()
-        self._timeout = self._setup.timeout
-        self._state_setup = (
-            self._setup if state_url is None else Setup(state_url, None, timeout, retry, None, None, None)
+        self._wiring = Wiring(url, api_key, timeout, retry, redact, embed, transport)
+        self._transport = self._wiring.transport()
+        self._timeout = self._wiring.timeout
+        self._state_wiring = (
+            self._wiring if state_url is None else Wiring(state_url, None, timeout, retry, None, None, None)
         )
-        self._state_transport = self._transport if state_url is None else self._state_setup.transport()
-        self._post = self._setup.post(outbox)
+        self._state_transport = self._transport if state_url is None else self._state_wiring.transport()
+        self._post = self._wiring.post(outbox)
         self._owned = True
 
     @classmethod
@@ -65,10 +65,10 @@ class Client:
         cls, path: str | Path | None = None, *, embed: Embed | None = None, redact: Redact | None = None
     ) -> Client:
         """Make an embedded client whatever the environment says; ":memory:" keeps nothing on disk."""
-        return cls(Setup.local_url(path), embed=embed, redact=redact)
+        return cls(Wiring.local_url(path), embed=embed, redact=redact)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._setup!r})"
+        return f"{type(self).__name__}({self._wiring!r})"
 
     def __enter__(self) -> Client:
         return self
@@ -92,11 +92,20 @@ class Client:
         other._timeout, other._owned = checked_timeout(timeout), False
         return other
 
-    def agent(self, agent_id: str, *, session_id: str | None = None) -> AgentMemory:
+    @property
+    def store(self) -> StoreIdentity:
+        """The identity of the store: equal for clients of the same url or file with the same key."""
+        return self._wiring.store_identity(self._transport)
+
+    def agent(self, agent_id: AgentId, *, session_id: SessionId = None) -> AgentMemory:
         """Bind one agent: the same methods without `agent_id`.
 
-        With a session, every read, write and clear is within it.
+        With a session, every read, write and clear is within it. Either id may be a callable, asked at each call in
+        the caller's context: `client.agent(current_user.get)` serves many users. One that raises or answers no valid
+        id is an `InvalidInputError`, and nothing is read, stored or queued.
         """
+        from kronmem.agent_memory import AgentMemory  # made of this class, and so imported after it
+
         return AgentMemory(self, agent_id, session_id=session_id)
 
     def remember(
@@ -118,7 +127,7 @@ class Client:
         The same text again is one memory (`deduplicated`). `ttl_seconds` (at least 60) beats `ttl_days`, and `pinned`
         beats both. `memory_id`, a UUID of yours, makes a repeated call one memory whatever happens in between.
         """
-        draft = self._setup.draft(
+        draft = self._wiring.draft(
             agent_id,
             content,
             memory_type,
@@ -132,7 +141,7 @@ class Client:
         )
         if self._post is None:
             return self._run(calls.remember(draft))
-        return self._drive(self._post.remember(draft, self._setup.link, self._timeout))
+        return self._drive(self._post.remember(draft, self._wiring.link, self._timeout))
 
     def remember_later(
         self,
@@ -152,7 +161,7 @@ class Client:
 
         The answer is its id, which `forget` takes before and after delivery. Embedded clients store it at once.
         """
-        draft = self._setup.draft(
+        draft = self._wiring.draft(
             agent_id,
             content,
             memory_type,
@@ -164,9 +173,9 @@ class Client:
             metadata=metadata,
             memory_id=memory_id,
         )
-        if self._setup.settings.embedded:
+        if self._wiring.settings.embedded:
             return (self._run(calls.remember(draft))).id
-        (queued,) = self._drive(self._setup.needed(self._post).later([draft], self._timeout))
+        (queued,) = self._drive(self._wiring.needed(self._post).later([draft], self._timeout))
         return queued.id
 
     def remember_many(
@@ -186,7 +195,7 @@ class Client:
 
         The deadline holds for each request. If one fails half-way, `FanOutError.partial` holds what was stored.
         """
-        drafts = self._setup.drafts(
+        drafts = self._wiring.drafts(
             agent_id,
             contents,
             memory_type,
@@ -197,7 +206,7 @@ class Client:
             tags=tags,
             metadata=metadata,
         )
-        link = self._setup.link
+        link = self._wiring.link
         if self._post is None:
             return self._drive(flows.remember_many(drafts, link, self._timeout, []))
         return self._drive(self._post.remember_many(drafts, link, self._timeout))
@@ -219,7 +228,11 @@ class Client:
         An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the
         embedded engine 100; a larger `limit` is refused.
         """
-        return self._run(self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold))
+        return self._run(
+            self._wiring.recall(
+                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+            )
+        )
 
     def recall_many(
         self,
@@ -239,7 +252,9 @@ class Client:
         """
         tags = tuple(tags)
         asked = {
-            position: self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold)
+            position: self._wiring.recall(
+                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+            )
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
         done, failed = fan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
@@ -263,7 +278,9 @@ class Client:
         """
         tags = tuple(tags)
         asked = {
-            agent_id: self._setup.recall(agent_id, query, limit, memory_type, session_id, tags, threshold)
+            agent_id: self._wiring.recall(
+                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+            )
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
         done, failed = fan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
@@ -284,7 +301,11 @@ class Client:
 
         The block is fenced and says that it is data. `max_chars` bounds the whole block; what does not fit is left out.
         """
-        return self._run(self._setup.inject_context(agent_id, query, limit, memory_type, session_id, tags, max_chars))
+        return self._run(
+            self._wiring.inject_context(
+                agent_id, query, limit, max_chars, memory_type=memory_type, session_id=session_id, tags=tags
+            )
+        )
 
     def memories(
         self,
@@ -306,11 +327,11 @@ class Client:
         """Delete one memory; `NotFoundError` when there is none of that id."""
         if self._post is None:
             return self._run(calls.forget(agent_id, memory_id))
-        return self._drive(self._post.forget(agent_id, memory_id, self._setup.link, self._timeout))
+        return self._drive(self._post.forget(agent_id, memory_id, self._wiring.link, self._timeout))
 
     def clear(self, agent_id: str, *, session_id: str | None = None) -> int:
         """Delete all memories of an agent, or of one session of it; the answer is how many there were."""
-        flow = flows.clear(agent_id, session_id, self._setup.link, self._timeout)
+        flow = flows.clear(agent_id, session_id, self._wiring.link, self._timeout)
         return self._drive(flow if self._post is None else self._post.clear(agent_id, session_id, flow))
 
     def agents(self) -> list[AgentInfo]:
@@ -328,8 +349,8 @@ class Client:
 
     def state(self, agent_id: str) -> State:
         """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
-        self._setup.check_state(self._state_setup)
-        return State(agent_id, self._state_setup.link, self._state_transport, self._timeout)
+        self._wiring.check_state(self._state_wiring)
+        return State(agent_id, self._state_wiring.link, self._state_transport, self._timeout)
 
     def health(self) -> Health:
         """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""
@@ -339,10 +360,10 @@ class Client:
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
         left = max(ends - time.monotonic(), 0.0)
-        return self._setup.health(said, self._post.status(left) if self._post else OutboxStatus())
+        return self._wiring.health(said, self._post.status(left) if self._post else OutboxStatus())
 
     def _run(self, call: Call[T]) -> T:
-        return self._drive(exchange(call, self._setup.link, self._timeout))
+        return self._drive(exchange(call, self._wiring.link, self._timeout))
 
     def _drive(self, flow: Flow[T]) -> T:
         if self._post is not None and not self._post.looked:
@@ -350,4 +371,4 @@ class Client:
         return drive(flow, self._transport)
 
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:
-        return {key: exchange(call, self._setup.link, self._timeout) for key, call in asked.items()}
+        return {key: exchange(call, self._wiring.link, self._timeout) for key, call in asked.items()}

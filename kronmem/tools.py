@@ -1,43 +1,45 @@
 """remember, recall and forget as plain annotated functions that any framework can hand to a model.
 
-They never raise, coerce what models send, and answer in words a model can use. Annotations are real objects here,
+They never raise, coerce the arguments of a model, and answer in words it can use. Annotations are real objects here,
 not strings, and the functions are plain nested ones: AutoGen accepts nothing else in every version.
 """
 
 import json
-import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import Annotated, Generic, TypedDict, TypeVar, overload
 
-import anyio
 from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
-from kronmem.errors import InvalidInputError, KronmemError, NotFoundError
+from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import Hit, Memory
-from kronmem.packs.bounded import Outage, bounded
+from kronmem.packs.bounded import bounded, bounded_async
+from kronmem.packs.log_once import LogOnce
+from kronmem.packs.tool_text import (
+    CONTENT,
+    DESCRIPTIONS,
+    LIMIT,
+    MEMORY_ID,
+    QUERY,
+    TAGS,
+    TTL,
+    TYPE,
+    ToolCoroutine,
+    tool_names,
+)
 
 R = TypeVar("R")
-M = TypeVar("M", AgentMemory, AsyncAgentMemory)
-Spoken = Coroutine[object, object, str]
 
 UNAVAILABLE = "Memory is unavailable right now; continue without it."
 NOTHING = "No relevant memories."
 FORGOTTEN = "Forgotten."
-MOST = 20
-
-REMEMBER = "Store a fact, preference or decision so that it can be recalled in later conversations."
-RECALL = "Search long-term memory for what is known about a subject. Use it before you say that you do not know."
-FORGET = "Delete one memory by the id that recall shows."
-CONTENT = "The text to remember, as one self-contained sentence"
-TYPE = "preference, fact, decision, context, temporary, interaction, episodic, semantic or procedural"
-TAGS = "Labels that all have to match; leave out if unsure"
-TTL = "Forget it by itself after this many days; leave out to keep it"
-QUERY = "What to look for, in plain words"
-LIMIT = "How many memories at most, 1 to 20"
-MEMORY_ID = "The id of the memory, as shown by recall"
+MAX_LIMIT = 20
+"""The most hits that a service answers; a model that asks for more gets these."""
+OWN_DEADLINE = 0.8
+"""The share of a tool's time that the call itself may take: the rest is left for queueing a memory in time."""
 
 
 @dataclass(frozen=True)
@@ -65,36 +67,30 @@ class MemoryTools(Generic[R]):
 @overload
 def memory_tools(memory: AgentMemory, prefix: str = "", timeout: float = 2.0) -> MemoryTools[str]: ...
 @overload
-def memory_tools(memory: AsyncAgentMemory, prefix: str = "", timeout: float = 2.0) -> MemoryTools[Spoken]: ...
+def memory_tools(memory: AsyncAgentMemory, prefix: str = "", timeout: float = 2.0) -> MemoryTools[ToolCoroutine]: ...
 def memory_tools(
     memory: AgentMemory | AsyncAgentMemory, prefix: str = "", timeout: float = 2.0
-) -> MemoryTools[str] | MemoryTools[Spoken]:
+) -> MemoryTools[str] | MemoryTools[ToolCoroutine]:
     """Make the tools for one agent's memory; awaitable ones from an `AsyncAgentMemory`.
 
     `prefix` goes in front of the names, so that one team can hold several memories; a call never takes longer than
     `timeout` seconds. The functions never raise: a failing memory is answered in words and logged once.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_-]{0,40}", prefix):
-        raise InvalidInputError("prefix may hold letters, digits, _ and - (it becomes part of a tool's name)")
     if isinstance(memory, AsyncAgentMemory):
-        return _awaiting(memory, prefix, timeout)
-    return _blocking(memory, prefix, timeout)
+        return _async_tools(memory, prefix, timeout)
+    return _blocking_tools(memory, prefix, timeout)
 
 
-def _impatient(memory: M, timeout: float) -> M:
-    """The same memory, its own deadline a little earlier: what cannot be stored in time is queued in time."""
-    return memory.with_timeout(0.8 * timeout)
+def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryTools[str]:
+    inner, log = memory.with_timeout(OWN_DEADLINE * timeout), LogOnce(str(memory))
 
-
-def _blocking(memory: AgentMemory, prefix: str, timeout: float) -> MemoryTools[str]:
-    inner, outage = _impatient(memory, timeout), Outage(f"memory of {memory.agent_id!r}")
-
-    def ask(work: Callable[[], str]) -> str:
+    def call(work: Callable[[AgentMemory], str]) -> str:
         try:
-            answer = bounded(work, timeout)
+            # Resolved here: the thread of a bounded call has not the caller's thread-local data.
+            answer = bounded(partial(work, inner.resolved()), timeout)
         except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
-            return _excuse(error, outage)
-        outage.ends()
+            return _failure_message(error, log)
+        log.succeeded()
         return answer
 
     def remember(
@@ -103,27 +99,35 @@ def _blocking(memory: AgentMemory, prefix: str, timeout: float) -> MemoryTools[s
         tags: Annotated[list[str] | None, TAGS] = None,
         ttl_days: Annotated[int | None, TTL] = None,
     ) -> str:
-        return ask(lambda: _stored(inner.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days))))
+        return call(lambda held: _stored(held.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days))))
 
     def recall(
         query: Annotated[str, QUERY],
         limit: Annotated[int, LIMIT] = 5,
         tags: Annotated[list[str] | None, TAGS] = None,
     ) -> str:
-        return ask(lambda: _listed(inner.recall(_text(query), _limit(limit), tags=_tags(tags))))
+        return call(lambda held: _listed(held.recall(_text(query), _limit(limit), tags=_tags(tags))))
 
     def forget(memory_id: Annotated[str, MEMORY_ID]) -> str:
-        def work() -> str:
-            inner.forget(_text(memory_id).strip())
+        def work(held: AgentMemory) -> str:
+            held.forget(_text(memory_id).strip())
             return FORGOTTEN
 
-        return ask(work)
+        return call(work)
 
     return MemoryTools(*_named(prefix, remember, recall, forget))
 
 
-def _awaiting(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTools[Spoken]:
-    inner, outage = _impatient(memory, timeout), Outage(f"memory of {memory.agent_id!r}")
+def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTools[ToolCoroutine]:
+    inner, log = memory.with_timeout(OWN_DEADLINE * timeout), LogOnce(str(memory))
+
+    async def call(work: Callable[[], Awaitable[str]]) -> str:
+        try:
+            answer = await bounded_async(work, timeout)
+        except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
+            return _failure_message(error, log)
+        log.succeeded()
+        return answer
 
     async def remember(
         content: Annotated[str, CONTENT],
@@ -134,7 +138,7 @@ def _awaiting(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTo
         async def work() -> str:
             return _stored(await inner.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days)))
 
-        return await _asked(work, timeout, outage)
+        return await call(work)
 
     async def recall(
         query: Annotated[str, QUERY],
@@ -144,29 +148,19 @@ def _awaiting(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTo
         async def work() -> str:
             return _listed(await inner.recall(_text(query), _limit(limit), tags=_tags(tags)))
 
-        return await _asked(work, timeout, outage)
+        return await call(work)
 
     async def forget(memory_id: Annotated[str, MEMORY_ID]) -> str:
         async def work() -> str:
             await inner.forget(_text(memory_id).strip())
             return FORGOTTEN
 
-        return await _asked(work, timeout, outage)
+        return await call(work)
 
     return MemoryTools(*_named(prefix, remember, recall, forget))
 
 
-async def _asked(work: Callable[[], Awaitable[str]], timeout: float, outage: Outage) -> str:
-    try:
-        with anyio.fail_after(timeout):
-            answer = await work()
-    except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
-        return _excuse(error, outage)
-    outage.ends()
-    return answer
-
-
-# ── what a model reads ───────────────────────────────────────────────────────────────────────────────────────────
+# ── answers to a model ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _stored(memory: Memory) -> str:
@@ -201,16 +195,16 @@ def _age(created: datetime | None, now: datetime) -> str:
     return "just now"
 
 
-def _excuse(error: Exception, outage: Outage) -> str:
+def _failure_message(error: Exception, log: LogOnce) -> str:
     if isinstance(error, NotFoundError):
         return "There is no memory with that id."
     if isinstance(error, InvalidInputError):
         return f"Not done: {error}."
-    outage.begins(error if isinstance(error, KronmemError) else KronmemError(type(error).__name__))
+    log.failed(error)
     return UNAVAILABLE
 
 
-# ── what a model sends ───────────────────────────────────────────────────────────────────────────────────────────
+# ── arguments of a model ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _text(value: object) -> str:
@@ -222,7 +216,7 @@ def _type(value: object) -> str:
 
 
 def _limit(value: object) -> int:
-    return min(MOST, max(1, _number(value) or 5))
+    return min(MAX_LIMIT, max(1, _number(value) or 5))
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -293,11 +287,8 @@ def _schema(
 def _named(
     prefix: str, remember: Callable[..., R], recall: Callable[..., R], forget: Callable[..., R]
 ) -> tuple[Callable[..., R], Callable[..., R], Callable[..., R]]:
-    for function, name, doc in (
-        (remember, "remember", REMEMBER),
-        (recall, "recall", RECALL),
-        (forget, "forget", FORGET),
-    ):
-        function.__name__ = function.__qualname__ = f"{prefix}{name}"
-        function.__doc__ = doc
-    return remember, recall, forget
+    functions = (remember, recall, forget)
+    for function, (name, shown) in zip(functions, tool_names(prefix).items(), strict=True):
+        function.__name__ = function.__qualname__ = shown
+        function.__doc__ = DESCRIPTIONS[name]
+    return functions

@@ -1,21 +1,25 @@
-"""What both shells are made of: where to go, what to check, what to hide. No I/O; transports open on first use."""
+"""How a client is put together: settings, transport, outbox, redaction. No I/O; transports open on first use."""
 
 from __future__ import annotations
 
 import logging
+import os
 import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
 
-from pydantic import JsonValue
+from pydantic import SecretStr
+from typing_extensions import Unpack
 
 from kronmem import settings
 from kronmem.core import calls, inputs
 from kronmem.core.exchange import Breaker, Link, Retry
+from kronmem.core.options import ReadFilters, WriteOptions
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit
@@ -37,7 +41,19 @@ MOST_HITS_EMBEDDED = 100
 log = logging.getLogger("kronmem")
 
 
-class Setup:
+@dataclass(frozen=True)
+class StoreIdentity:
+    """Equal for two clients of the same url or file with the same key.
+
+    A database in RAM, and a transport passed in, are the same store only as the same object.
+    """
+
+    address: str = field(repr=False)  # a database's url may hold a password
+    key: SecretStr | None
+    transport: int | None
+
+
+class Wiring:
     """The decisions behind one client, shared by every view of it."""
 
     def __init__(
@@ -60,6 +76,14 @@ class Setup:
         self._redact = redact
         self._embed = embed
         self._given = transport
+
+    def store_identity(self, transport: object) -> StoreIdentity:
+        """The store that a client reaches through `transport`, comparable with that of other clients."""
+        own = transport if self._given is None else self._given
+        if self._given is not None or self.settings.path == ":memory:":
+            return StoreIdentity(self.settings.url, self.settings.key, id(own))
+        file = os.path.realpath(self.settings.path) if self.settings.path else None
+        return StoreIdentity(file or self.settings.url, self.settings.key, None)
 
     @staticmethod
     def local_url(path: str | Path | None) -> str:
@@ -126,89 +150,38 @@ class Setup:
         agent_id: str,
         content: str,
         memory_type: str,
-        *,
-        session_id: str | None,
-        ttl_days: int | None,
-        ttl_seconds: int | None,
-        pinned: bool,
-        tags: Iterable[str],
-        metadata: Mapping[str, JsonValue] | None,
         memory_id: str | None = None,
+        **options: Unpack[WriteOptions],
     ) -> calls.Draft:
         """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
-        checked = calls.draft(
-            agent_id,
-            inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4()),
-            content,
-            memory_type,
-            session_id=session_id,
-            ttl_days=ttl_days,
-            ttl_seconds=ttl_seconds,
-            pinned=pinned,
-            tags=tags,
-            metadata=metadata,
-        )
+        client_id = inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4())
+        checked = calls.draft(agent_id, client_id, content, memory_type, **options)
         return checked if self._redact is None else checked.changed(self.redacted)
 
     def drafts(
-        self,
-        agent_id: str,
-        contents: Iterable[str],
-        memory_type: str,
-        *,
-        session_id: str | None,
-        ttl_days: int | None,
-        ttl_seconds: int | None,
-        pinned: bool,
-        tags: Iterable[str],
-        metadata: Mapping[str, JsonValue] | None,
+        self, agent_id: str, contents: Iterable[str], memory_type: str, **options: Unpack[WriteOptions]
     ) -> list[calls.Draft]:
         """Check and redact many memories that share everything but their text."""
-        tags = inputs.tags(tags)
+        options["tags"] = inputs.tags(options.get("tags", ()))
         return [
-            self.draft(
-                agent_id,
-                content,
-                memory_type,
-                session_id=session_id,
-                ttl_days=ttl_days,
-                ttl_seconds=ttl_seconds,
-                pinned=pinned,
-                tags=tags,
-                metadata=metadata,
-            )
-            for content in inputs.strings(contents, "contents")
+            self.draft(agent_id, content, memory_type, **options) for content in inputs.strings(contents, "contents")
         ]
 
     def recall(
-        self,
-        agent_id: str,
-        query: str,
-        limit: int,
-        memory_type: str | None,
-        session_id: str | None,
-        tags: Iterable[str],
-        threshold: float | None,
+        self, agent_id: str, query: str, limit: int, threshold: float | None, **filters: Unpack[ReadFilters]
     ) -> Call[list[Hit]]:
         """Check and redact a question."""
-        within = calls.scope(memory_type, session_id, tags)
+        within = calls.scope(**filters)
         return calls.recall(agent_id, self.redacted(query), limit, within, threshold, most=self.link.most_hits)
 
     def inject_context(
-        self,
-        agent_id: str,
-        query: str,
-        limit: int,
-        memory_type: str | None,
-        session_id: str | None,
-        tags: Iterable[str],
-        max_chars: int | None,
+        self, agent_id: str, query: str, limit: int, max_chars: int | None, **filters: Unpack[ReadFilters]
     ) -> Call[str]:
         """Check and redact the question that a context is made for."""
-        within = calls.scope(memory_type, session_id, tags)
+        within = calls.scope(**filters)
         return calls.inject_context(agent_id, self.redacted(query), limit, within, max_chars, most=self.link.most_hits)
 
-    def check_state(self, where: Setup) -> None:
+    def check_state(self, where: Wiring) -> None:
         """Kronvex keeps no state: say so before anything is sent."""
         if where.settings.kronvex:
             raise ConfigError(
@@ -216,7 +189,7 @@ class Setup:
             )
 
     def redacted(self, text: str) -> str:
-        """What may leave: the text after the user's own redaction."""
+        """The text after the user's own redaction."""
         if self._redact is None:
             return text
         clean = self._redact(inputs.text(text, "text"))
@@ -225,7 +198,7 @@ class Setup:
         return clean
 
     def health(self, said: Health, outbox: OutboxStatus) -> Health:
-        """Add what this client knows to what the service said, or to its silence."""
+        """Add the breaker and the outbox of this client to the answer of the service, or to its absence."""
         known = {"pending": outbox.pending, "stranded": outbox.stranded, "outbox_error": outbox.error}
         return said.model_copy(update={"breaker": self.link.breaker.state, **known})
 
@@ -249,7 +222,7 @@ def checked_concurrency(concurrency: int) -> int:
 
 
 def settled(done: dict[K, T], failed: dict[K, KronmemError]) -> dict[K, T]:
-    """Everything that was asked for, or the error that carries what arrived."""
+    """All results, or the error that carries the partial ones."""
     if failed:
         first = next(iter(failed.values()))
         message = f"{len(failed)} of {len(done) + len(failed)} calls failed; the first: {first}"

@@ -16,6 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
     {"errors", "models", "settings", "text", "semantic", "sqlite_file", "forks"},
+    {"api"},
     {"core"},
     {"transport", "engine"},
     {"outbox"},
@@ -96,8 +97,79 @@ def test_imports_go_one_way(path: Path) -> None:
     for library, places in ONLY_IN.items():
         if any(one.split(".")[0] == library for one in used):
             assert any(name == place or name.startswith(f"{place}/") for place in places), f"{name} imports {library}"
-    if part == "core":
+    if part in ("api", "core"):
         assert not {one.split(".")[0] for one in used} & IMPURE, f"{name} is not pure"
+
+
+def test_the_stores_share_the_index_and_never_import_each_other() -> None:
+    for store, other in (("sqlite", "postgres"), ("postgres", "sqlite")):
+        for path in (PACKAGE / "engine" / store).glob("*.py"):
+            found = {one for one in imports(path, typing_too=True) if one.startswith(f"kronmem.engine.{other}")}
+            assert not found, f"{path.name} of {store} imports {found}"
+
+
+def test_the_outbox_does_not_import_the_engine() -> None:
+    for path in (PACKAGE / "outbox").glob("*.py"):
+        found = {one for one in imports(path, typing_too=True) if one.startswith("kronmem.engine")}
+        assert not found, f"{path.name} imports {found}"
+
+
+def test_the_path_of_the_api_is_spelt_in_one_module() -> None:
+    found = [str(path.relative_to(PACKAGE)) for path in MODULES if "/api/v1" in path.read_text("utf-8")]
+    assert found == ["api/paths.py"]
+
+
+# One per framework; what each may import beside the standard library, itself, `kronmem` and `kronmem.packs`.
+PACKS = {
+    "autogen": {"autogen"},
+    "agentchat": {"autogen_core", "autogen_agentchat"},
+}
+SHARED_LIBRARIES = {"anyio", "pydantic", "pydantic_core", "typing_extensions"}
+# AutoGen has no public way to take a message out of a context.
+PRIVATE = {("agentchat/injection.py", "_messages")}
+PACK_MODULES = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in PACKS]
+
+
+@pytest.mark.parametrize("path", PACK_MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_pack_uses_public_names_and_the_shared_parts_only(path: Path) -> None:
+    pack = path.relative_to(PACKAGE).parts[0]
+    public = {"kronmem", *(f"kronmem.{name}" for name in kronmem.__all__)}
+    for one in imports(path, typing_too=True):
+        top = one.split(".")[0]
+        if top == "kronmem":
+            ours = one in public or one.startswith(("kronmem.packs", f"kronmem.{pack}"))
+            assert ours, f"{path.name} reaches past the public names for {one}"
+        else:
+            allowed = sys.stdlib_module_names | SHARED_LIBRARIES | PACKS[pack]
+            assert top in allowed, f"{path.name} imports {one}"
+
+
+@pytest.mark.parametrize("path", PACK_MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_pack_reads_no_private_attribute_of_anybody(path: Path) -> None:
+    name = str(path.relative_to(PACKAGE))
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        found = private_attribute(node)
+        assert not found or (name, found) in PRIVATE, f"{name} reads {found}"
+
+
+def private_attribute(node: ast.AST) -> str:
+    """The private attribute that is read from something other than oneself, if any."""
+    if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+        name = node.attr
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and isinstance(node.args[1], ast.Constant):
+        name = str(node.args[1].value)
+    else:
+        return ""
+    return name if name.startswith("_") and not name.endswith("__") else ""
+
+
+def test_the_layout_test_would_notice_a_private_attribute() -> None:
+    assert [private_attribute(ast.parse(code, mode="eval").body) for code in ("memory._client", "self._client")] == [
+        "_client",
+        "",
+    ]
+    assert private_attribute(ast.parse("getattr(memory, '_client', None)", mode="eval").body) == "_client"
+    assert private_attribute(ast.parse("type(memory).__name__", mode="eval").body) == ""
 
 
 def test_no_file_is_a_drawer_for_everything() -> None:

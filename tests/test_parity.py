@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from inspect import Parameter
+from typing import Any, get_type_hints
 
+import anyio
 import pytest
 
 import kronmem
-from kronmem import AgentMemory, AsyncAgentMemory, AsyncClient, AsyncOutbox, AsyncState, Client, Outbox, State
+from kronmem import AgentMemory, AsyncAgentMemory, AsyncClient, AsyncOutbox, AsyncState, Client, Hit, Outbox, State
+from kronmem.core.options import ReadFilters, RecallOptions, WriteOptions
+
+KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
 PAIRS = [(Client, AsyncClient), (AgentMemory, AsyncAgentMemory), (State, AsyncState), (Outbox, AsyncOutbox)]
 # On AsyncClient these return something whose methods are awaited, or an async iterator; they do no I/O themselves.
-PLAIN = {"agent", "state", "with_timeout", "memories", "local", "outbox"}
+PLAIN = {"agent", "state", "with_timeout", "resolved", "memories", "local", "outbox"}
 RENAMED = {
     "Client": "AsyncClient",
     "AgentMemory": "AsyncAgentMemory",
@@ -51,7 +56,9 @@ def test_the_shells_have_the_same_face(blocking: type, awaiting: type) -> None:
         assert inspect.getdoc(getattr(blocking, name)), f"{name} has no docstring"
         awaited = inspect.iscoroutinefunction(theirs[name])
         assert awaited == (inspect.isfunction(ours[name]) and name not in PLAIN), name
-    assert signature(vars(blocking)["__init__"]) == signature(vars(awaiting)["__init__"])
+    assert signature(inspect.getattr_static(blocking, "__init__")) == signature(
+        inspect.getattr_static(awaiting, "__init__")
+    )
 
 
 @pytest.mark.parametrize(("client", "scope"), [(Client, AgentMemory), (AsyncClient, AsyncAgentMemory)])
@@ -59,6 +66,67 @@ def test_a_scope_has_the_clients_methods_without_the_agent_id(client: type, scop
     for name in set(public(client)) & set(public(scope)) - {"with_timeout"}:
         ours = [part for part in signature(public(client)[name]) if part[0] != "agent_id"]
         assert ours == signature(public(scope)[name]), name
+
+
+SCOPES = [(Client, AgentMemory), (AsyncClient, AsyncAgentMemory)]
+
+
+@pytest.mark.parametrize(("client", "scope"), SCOPES)
+def test_a_scope_shows_real_parameters_and_the_clients_docstring(client: type, scope: type) -> None:
+    shown = inspect.signature(vars(scope)["remember"])
+    assert list(shown.parameters)[:3] == ["self", "content", "memory_type"]
+    assert not any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in shown.parameters.values())
+    hints = get_type_hints(vars(scope)["recall"])
+    assert (hints["query"], hints["limit"], hints["return"]) == (str, int, list[Hit])
+    assert "agent_id" not in hints
+    assert inspect.getdoc(vars(scope)["recall"]) == inspect.getdoc(vars(client)["recall"])
+
+
+@pytest.mark.parametrize(("client", "scope"), SCOPES)
+@pytest.mark.parametrize(
+    ("method", "args", "options"),
+    [
+        ("remember", ("text",), {"tagz": ["x"]}),
+        ("remember", (), {}),
+        ("recall", ("question", 5, 6), {}),
+        ("recall", ("question",), {"agent_id": "bob"}),
+        ("forget", (), {"memory": "m1"}),
+    ],
+)
+def test_wrong_arguments_are_blamed_on_the_method_that_was_called(
+    client: Any, scope: type, method: str, args: Any, options: Any
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        called = getattr(client("http://127.0.0.1:9").agent("ada"), method)(*args, **options)
+        anyio.run(lambda: called)
+    assert str(caught.value).startswith(f"{scope.__name__}.{method}() ")
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_a_type_error_of_somebody_elses_code_is_left_as_it_is() -> None:
+    def redact(text: str) -> str:
+        raise TypeError("of the redaction")
+
+    with Client("sqlite://", redact=redact) as client:
+        with pytest.raises(TypeError, match=r"^of the redaction$"):
+            client.agent("ada").recall("question")
+
+
+@pytest.mark.parametrize(("client", "scope"), SCOPES)
+def test_scopes_and_wiring_know_every_option_of_the_client(client: type, scope: type) -> None:
+    keywords = {
+        name: {
+            one.name for one in inspect.signature(vars(client)[name]).parameters.values() if one.kind is KEYWORD_ONLY
+        }
+        for name in ("remember", "remember_later", "remember_many", "recall", "inject_context", "memories")
+    }
+    writes, reads = set(WriteOptions.__annotations__), set(ReadFilters.__annotations__)
+    assert keywords["remember"] == keywords["remember_later"] == writes | {"memory_id"}
+    assert keywords["remember_many"] == writes
+    assert keywords["recall"] == reads | {"threshold"} == reads | set(RecallOptions.__annotations__)
+    assert keywords["inject_context"] == reads | {"max_chars"}
+    assert keywords["memories"] == reads
 
 
 def test_every_public_name_is_listed_documented_and_importable() -> None:

@@ -100,7 +100,8 @@ def test_a_failing_memory_is_answered_in_words_and_logged_once(
     model: Model, action: Any, refused: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with RawServer([action]) as server:
-        say = model(server.url, timeout=1.0)
+        # A fifth of the time is for queueing: where every call waits for its deadline, that must do on a busy machine.
+        say = model(server.url, timeout=4.0)
         assert [say("recall", "question") for _ in range(2)] == [DOWN] * 2
         assert say("forget", "m1") == DOWN
         told = say("remember", "text")
@@ -140,7 +141,9 @@ def test_names_schemas_and_annotations_agree(asynchronous: bool) -> None:
         hints = function.__annotations__  # real objects, as AutoGen reads them
         assert list(described["parameters"]["properties"]) == list(parameters)
         for name, prop in described["parameters"]["properties"].items():
-            assert prop["description"] == hints[name].__metadata__[0]
+            told = hints[name].__metadata__[0]
+            # Classic AutoGen, used earlier in this process, puts an object of its own into typing's cached annotation.
+            assert prop["description"] == getattr(told, "description", told)
             assert (name in described["parameters"]["required"]) == (
                 parameters[name].default is inspect.Parameter.empty
             )

@@ -1,6 +1,6 @@
 """The AutoGen 0.4+ pack: a Memory, declarative tools, capture and persisted teams.
 
-For `autogen-agentchat` 0.4.9 to 0.7. Importing it opens nothing; it uses only kronmem's public names.
+For `autogen-agentchat` 0.4.9 to 0.7. Importing it opens nothing.
 """
 
 try:

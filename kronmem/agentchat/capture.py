@@ -1,4 +1,4 @@
-"""What stays of a finished run: the durable facts of its messages, with who said them.
+"""remember_run: the durable facts of a finished run, stored with their speakers.
 
 Tool and web output is other people's text and is left out unless asked for; recalled memories are never kept again.
 """
@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kronmem import ReplyError, extract_facts
 from kronmem.agentchat.memory import KronMemory
 
-Extract = Callable[[str], Iterable[str] | Awaitable[Iterable[str]]]
+AnyExtract = Callable[[str], Iterable[str] | Awaitable[Iterable[str]]]
 
 _NAMESPACE = uuid.UUID("6f1d3a52-0c3e-4c39-9f0e-7d6a5f0b9c11")
 _PROMPT = """You find durable facts in one chat message: preferences, identity, project context, decisions.
@@ -38,19 +38,19 @@ async def remember_run(
     memory: KronMemory,
     result: TaskResult,
     *,
-    extract: Extract | None = None,
+    extract: AnyExtract | None = None,
     sources: Container[str] | None = None,
     tool_output: bool = False,
 ) -> int:
     """Store the durable facts of a finished run; the answer is how many there were.
 
     `extract` finds them in one message: `extract_facts` (rules, the default) or `ModelExtractor(model_client)`.
-    `sources` limits whose messages are read. With `tool_output` the answers of tools are read too, and what agents
-    saw on pages. The same result twice is stored once. If the extraction fails nothing is stored.
+    `sources` limits the speakers that are read. With `tool_output` the answers of tools are read too, and the pages
+    that agents saw. The same result twice is stored once. If the extraction fails nothing is stored.
     """
     find = extract_facts if extract is None else extract
     facts: dict[str, _Fact] = {}
-    for said in _said(result, sources, tool_output):
+    for said in _messages(result, sources, tool_output):
         for text in await _found(find, said.text):
             facts.setdefault(text.casefold(), _Fact(text, said))
     for fact in facts.values():
@@ -78,21 +78,21 @@ class ModelExtractor:
         if not isinstance(answer.content, str):
             raise ReplyError("the model called a tool instead of naming facts")
         try:
-            facts = _Facts.model_validate_json(answer.content).facts
+            facts = _ExtractedFacts.model_validate_json(answer.content).facts
         except ValidationError:
             raise ReplyError("the model's answer is not the JSON that was asked for") from None
         return [fact.strip() for fact in facts if fact.strip()]
 
 
-class _Facts(BaseModel):
+class _ExtractedFacts(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     facts: list[str]
 
 
 @dataclass(frozen=True)
-class _Said:
-    """The text of one message, who said it and how; `place` is the same whenever the same run is read."""
+class _RunMessage:
+    """The text of one message with its speaker; `place` is the same each time the run is read."""
 
     text: str
     source: str
@@ -103,22 +103,22 @@ class _Said:
 @dataclass(frozen=True)
 class _Fact:
     text: str
-    said: _Said
+    said: _RunMessage
 
 
-def _said(result: TaskResult, sources: Container[str] | None, tool_output: bool) -> Iterator[_Said]:
+def _messages(result: TaskResult, sources: Container[str] | None, tool_output: bool) -> Iterator[_RunMessage]:
     for number, message in enumerate(result.messages):
         if sources is None or message.source in sources:
             text = _text(message, tool_output)
             if text.strip():
                 place = str(getattr(message, "id", number))  # messages have ids since AutoGen 0.5
-                yield _Said(text, message.source, type(message).__name__, place)
+                yield _RunMessage(text, message.source, type(message).__name__, place)
 
 
 def _text(message: object, tool_output: bool) -> str:
     if isinstance(message, TextMessage):
         return message.content
-    # An agent's own pictures are of what it looked at: pages and files, not what it has to say.
+    # An agent's own pictures are of what it looked at: pages and files, not its own words.
     if isinstance(message, MultiModalMessage) and (tool_output or message.source == "user"):
         return "\n".join(part for part in message.content if isinstance(part, str))
     if isinstance(message, ToolCallSummaryMessage) and tool_output:
@@ -128,7 +128,7 @@ def _text(message: object, tool_output: bool) -> str:
     return ""
 
 
-async def _found(extract: Extract, text: str) -> Iterable[str]:
+async def _found(extract: AnyExtract, text: str) -> Iterable[str]:
     found = extract(text)
     return await found if inspect.isawaitable(found) else found
 
@@ -138,7 +138,7 @@ async def _store(memory: KronMemory, fact: _Fact) -> None:
     name = "\n".join([memory.agent_id, memory.session_id or "", said.place, said.source, fact.text])
     await memory.agent_memory.remember_later(
         fact.text,
-        # "speaker" is what a prompt names as the origin; "source" is what AutoGen calls it.
+        # "speaker" is named in prompts as the origin; "source" is AutoGen's word for it.
         metadata={"source": said.source, "speaker": said.source, "message_type": said.message_type},
         memory_id=str(uuid.uuid5(_NAMESPACE, name)),
     )

@@ -13,13 +13,13 @@ from kronmem import Hit, InvalidInputError
 
 TEXT, MARKDOWN, JSON = "text/plain", "text/markdown", "application/json"
 MIME_TYPE = "mime_type"
-"""Where the type of what is not plain text is kept, in the metadata of the memory."""
+"""The metadata key that keeps the type of content other than plain text."""
 OURS = "kronmem"
-"""Under this one key the metadata of what comes back says id, agent, type and scores. No user's key is called so."""
+"""The metadata key of recalled content that holds id, agent, type and scores. No user's key is called so."""
 
 
 def as_text(content: MemoryContent) -> str:
-    """What is stored, and what is asked: text as it is, JSON as text."""
+    """The text to store or to ask: text as it is, JSON as text."""
     inner: object = content.content
     mime_type = _mime_type(content)
     if mime_type == JSON:
@@ -32,7 +32,7 @@ def as_text(content: MemoryContent) -> str:
 
 
 def as_metadata(content: MemoryContent) -> dict[str, JsonValue]:
-    """What is stored beside it; what an earlier answer added is left out."""
+    """The metadata to store; keys that an earlier answer added are left out."""
     given = cast("Mapping[str, JsonValue]", content.metadata or {})
     kept = {name: value for name, value in given.items() if name not in (OURS, MIME_TYPE)}
     mime_type = _mime_type(content)

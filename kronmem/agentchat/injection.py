@@ -13,35 +13,23 @@ from typing import cast
 from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import LLMMessage, UserMessage
 
-from kronmem import Hit
-from kronmem.text.context import fence, is_fenced, render
+from kronmem.packs.block import MAX_QUESTION_CHARS, as_question, clean_words, is_block
 
 SOURCE = "memory"
-MAX_QUESTION_CHARS = 2000
 
 
-def is_block(message: LLMMessage, opening: str = "") -> bool:
-    """Was this message put here by a memory, by the one with this opening line if given?"""
+def is_injected(message: LLMMessage, opening: str = "") -> bool:
+    """Tell whether a memory put this message here, the one with this opening line if given."""
     if not isinstance(message, UserMessage) or message.source != SOURCE or not isinstance(message.content, str):
         return False
-    return is_fenced(message.content) and message.content.startswith(opening)
+    return is_block(message.content, opening)
 
 
-def opening(source: str) -> str:
-    """The first line of every block of one source: an agent may hold several memories, each owns its block."""
-    return fence("text", source=source).partition("\n")[0] + "\n"
-
-
-def block(hits: Sequence[Hit], source: str, *, named: bool) -> str:
-    """The fenced text; with `named` every memory tells whose it is."""
-    return render([_named(hit) for hit in hits] if named else hits, source=source)
-
-
-def strip(context: ChatCompletionContext, first_line: str) -> None:
-    """Take out what was injected last turn."""
+def strip(context: ChatCompletionContext, opening: str) -> None:
+    """Take out the block of the last turn."""
     messages = _stored(context)
     if messages is not None:
-        messages[:] = [message for message in messages if not is_block(message, first_line)]
+        messages[:] = [message for message in messages if not is_injected(message, opening)]
 
 
 async def messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
@@ -51,16 +39,15 @@ async def messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
 
 
 def question(messages: Sequence[LLMMessage]) -> str:
-    """What to ask memory: what was said to the model last, the newest first; never a tool's output.
+    """The query for a recall: the last words to the model, the newest first; never a tool's output.
 
     In a team the newest message may be no more than "Transferred to bob", with the user's question just before it.
     """
-    backwards = (message for message in reversed(messages) if not is_block(message))
+    backwards = (message for message in reversed(messages) if not is_injected(message))
     newest = dropwhile(lambda message: not isinstance(message, UserMessage), backwards)
-    said = [_text(message) for message in takewhile(lambda message: isinstance(message, UserMessage), newest)]
-    asked = "\n".join(part for part in said if part.strip())[:MAX_QUESTION_CHARS]
-    # What no service stores, no service can be asked for: NUL and lone surrogates.
-    return asked.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8").strip()
+    said = takewhile(lambda message: isinstance(message, UserMessage), newest)
+    questions = [as_question(clean_words(_text(message))) for message in said]
+    return "\n".join(part for part in questions if part)[:MAX_QUESTION_CHARS].strip()
 
 
 async def insert(context: ChatCompletionContext, text: str) -> bool:
@@ -72,7 +59,7 @@ async def insert(context: ChatCompletionContext, text: str) -> bool:
     messages.insert(_newest(messages), message)
     if not _is_cheap(context) or message in await context.get_messages():
         return True
-    # A buffer of one message, or too few tokens left: an unseen block would only push out what matters more.
+    # A buffer of one message, or too few tokens left: an unseen block would only push out messages that matter more.
     messages[:] = [one for one in messages if one is not message]
     return False
 
@@ -99,7 +86,7 @@ def _stored(context: ChatCompletionContext) -> list[LLMMessage] | None:
 
 
 def _newest(messages: Sequence[LLMMessage]) -> int:
-    places = (at for at, one in enumerate(messages) if isinstance(one, UserMessage) and not is_block(one))
+    places = (at for at, one in enumerate(messages) if isinstance(one, UserMessage) and not is_injected(one))
     return max(places, default=len(messages))
 
 
@@ -107,12 +94,3 @@ def _text(message: LLMMessage) -> str:
     if isinstance(message.content, str):
         return message.content
     return "\n".join(part for part in message.content if isinstance(part, str))
-
-
-def _named(hit: Hit) -> Hit:
-    memory = hit.memory
-    speaker = memory.metadata.get("speaker")
-    name = f"{speaker} of {memory.agent_id}" if isinstance(speaker, str) and speaker.strip() else memory.agent_id
-    return hit.model_copy(
-        update={"memory": memory.model_copy(update={"metadata": {**memory.metadata, "speaker": name}})}
-    )

@@ -1,6 +1,6 @@
 """KronMemory: AutoGen's Memory on a kronmem client.
 
-What the framework calls by itself (`update_context`) never fails a run; what the user calls tells the truth.
+The method that the framework calls by itself, `update_context`, never fails a run; methods that users call raise.
 """
 
 from __future__ import annotations
@@ -8,22 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import anyio
 from autogen_core import CancellationToken, Component
 from autogen_core.memory import Memory, MemoryContent, MemoryQueryResult, UpdateContextResult
 from autogen_core.model_context import ChatCompletionContext
 from autogen_core.tools import BaseTool
 from typing_extensions import Self
 
-from kronmem import AsyncClient, ConfigError, DeadlineError, Hit, InvalidInputError, MemoryTools, memory_tools
+from kronmem import AsyncClient, ConfigError, InvalidInputError, MemoryTools, memory_tools
 from kronmem.agentchat import injection
 from kronmem.agentchat.cancelling import until_cancelled
-from kronmem.agentchat.config import KronMemoryConfig, check_key, dumpable, key_variable
+from kronmem.agentchat.config import KronMemoryConfig
 from kronmem.agentchat.content import as_content, as_metadata, as_text
-from kronmem.agentchat.reading import ReadingMemory, check_limits, others, unopened
-from kronmem.packs.bounded import Outage
-from kronmem.settings import resolve
-from kronmem.tools import Spoken
+from kronmem.packs.block import opening_line
+from kronmem.packs.bounded import bounded_async
+from kronmem.packs.declarative import check_key, dumpable_url, key_variable
+from kronmem.packs.lazy_memory import LazyMemory
+from kronmem.packs.limits import check_limits
+from kronmem.packs.log_once import LogOnce
+from kronmem.packs.reading import AsyncReadingMemory
+from kronmem.packs.tool_text import ToolCoroutine
 
 
 class KronMemory(Memory, Component[KronMemoryConfig]):
@@ -31,7 +34,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its own reads,
     writes and `clear` are within that session. `timeout` is how many seconds a call may take. Nothing is opened
-    before the first call, and `close` releases only what was opened here: a `client` passed in stays open.
+    before the first call, and `close` releases only a client opened here: one passed in stays open.
     May be used from one event loop after another.
     """
 
@@ -50,71 +53,53 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         timeout: float = 2.0,
         client: AsyncClient | None = None,
     ) -> None:
-        unopened(agent_id, session_id, timeout)
-        check_limits(limit, threshold)
-        _check_client(url, client)
+        check_limits(limit, timeout, threshold)
+        self._memory = LazyMemory(
+            agent_id, url=url, client=client, session_id=session_id, read_from=read_from, timeout=timeout
+        )
         self.agent_id = agent_id
         self.session_id = session_id
-        self.read_from = others(agent_id, session_id, read_from)
-        self._url, self._limit, self._threshold, self._timeout = url, limit, threshold, timeout
-        self._given = client
-        self._opened: AsyncClient | None = None
-        self._bound: ReadingMemory | None = None
-        self._tools: dict[str, MemoryTools[Spoken]] = {}
-        self._outage = Outage(f"memory of {agent_id!r}")
-        self._source = agent_id if session_id is None else f"{agent_id}/{session_id}"
+        self.read_from = self._memory.read_from
+        self._limit, self._threshold = limit, threshold
+        self._tools: dict[str, MemoryTools[ToolCoroutine]] = {}
+        self._log = LogOnce(str(self._memory))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.agent_id!r}, session_id={self.session_id!r}, read_from={self.read_from!r})"
 
     @property
-    def agent_memory(self) -> ReadingMemory:
+    def agent_memory(self) -> AsyncReadingMemory:
         """The same memory with kronmem's own methods: `remember`, `recall`, `forget`, `memories`, `state`, …"""
-        if self._bound is None:
-            self._bound = ReadingMemory(
-                self._client(), self.agent_id, session_id=self.session_id, read_from=self.read_from
-            )
-        return self._bound
+        return self._memory.get()
 
-    def _client(self) -> AsyncClient:
-        if self._given is not None:
-            return self._given.with_timeout(self._timeout)
-        self._opened = AsyncClient(self._url, timeout=self._timeout)
-        return self._opened
-
-    # ── what the framework calls ─────────────────────────────────────────────────────────────────────────────────
+    # ── called by the framework ─────────────────────────────────────────────────────────────────────────────────
 
     async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
-        """Put what fits the newest user message right before it, as one fenced message, in place of last turn's.
+        """Put the memories that fit the newest user message right before it, in place of the last turn's block.
 
-        Never raises and never takes longer than `timeout`: a memory that is out is logged once (logger "kronmem"),
+        Never raises and never takes longer than `timeout`: a memory that fails is logged once (logger "kronmem"),
         the result is empty, and AutoGen emits no MemoryQueryEvent for the turn. Cancellation propagates.
         """
         found: list[MemoryContent] = []
         try:
-            with anyio.fail_after(self._timeout):
-                found = await self._inject(model_context)
-        except TimeoutError:
-            self._outage.begins(DeadlineError(f"no answer within {self._timeout} s"))
+            found = await bounded_async(lambda: self._inject(model_context), self._memory.timeout)
         except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
-            self._outage.begins(error)
+            self._log.failed(error)
         return UpdateContextResult(memories=MemoryQueryResult(results=found))
 
     async def _inject(self, context: ChatCompletionContext) -> list[MemoryContent]:
-        injection.strip(context, injection.opening(self._source))
+        memory = self.agent_memory
+        injection.strip(context, opening_line(memory.source))
         asked = injection.question(await injection.messages(context))
         if not asked:
             return []
-        hits = await self._recall(asked)
-        text = injection.block(hits, self._source, named=bool(self.read_from))
+        hits = await memory.recall(asked, self._limit, threshold=self._threshold)
+        text = memory.block(hits)
         found = [as_content(hit) for hit in hits]
-        self._outage.ends()
+        self._log.succeeded()
         return found if text and await injection.insert(context, text) else []
 
-    async def _recall(self, asked: str) -> list[Hit]:
-        return await self.agent_memory.recall(asked, self._limit, threshold=self._threshold)
-
-    # ── what users call ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── called by users ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def query(
         self,
@@ -154,10 +139,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     async def close(self) -> None:
         """Release the connections opened here. Nothing is deleted, and a later call opens anew."""
-        client, self._opened, self._bound = self._opened, None, None
         self._tools.clear()
-        if client is not None:
-            await client.close()
+        await self._memory.close()
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -170,33 +153,33 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
         return [RememberTool(self, prefix=prefix), RecallTool(self, prefix=prefix), ForgetTool(self, prefix=prefix)]
 
-    def functions(self, prefix: str = "") -> MemoryTools[Spoken]:
+    def functions(self, prefix: str = "") -> MemoryTools[ToolCoroutine]:
         """Make the plain functions behind the tools; the same ones every time, so that an outage is logged once."""
         if prefix not in self._tools:
-            self._tools[prefix] = memory_tools(self.agent_memory, prefix, self._timeout)
+            self._tools[prefix] = memory_tools(self.agent_memory, prefix, self._memory.timeout)
         return self._tools[prefix]
 
     # ── declarative ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def config(self) -> KronMemoryConfig:
-        """What a dump says, without any secret; `ConfigError` where that cannot be promised."""
-        if self._given is not None:
+        """The config of a dump, without any secret; `ConfigError` where that cannot be promised."""
+        if self._memory.given is not None:
             raise ConfigError("a memory made with client= cannot be dumped, for a client may hold a key: use url=")
         return KronMemoryConfig(
             agent_id=self.agent_id,
-            url=dumpable(self._url),
+            url=dumpable_url(self._memory.url),
             session_id=self.session_id,
             read_from=list(self.read_from),
             limit=self._limit,
             threshold=self._threshold,
-            timeout=self._timeout,
-            api_key_env=key_variable(self._url),
+            timeout=self._memory.timeout,
+            api_key_env=key_variable(self._memory.url),
         )
 
     @classmethod
     def from_config(cls, config: KronMemoryConfig) -> Self:
         """Make the memory that a dump describes."""
-        check_key(config)
+        check_key(config.url, config.api_key_env)
         return cls(
             config.agent_id,
             url=config.url,
@@ -213,12 +196,3 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
     @classmethod
     def _from_config(cls, config: KronMemoryConfig) -> Self:
         return cls.from_config(config)
-
-
-def _check_client(url: str | None, client: AsyncClient | None) -> None:
-    if client is None:
-        resolve(url, None)  # a bad url or a missing key is told here, not by a log line in the middle of a run
-    elif url is not None:
-        raise ConfigError("pass url= or client=, not both")
-    elif not isinstance(client, AsyncClient):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise ConfigError("client must be an AsyncClient")

@@ -1,6 +1,6 @@
 """A team that goes on where it stopped: its state loaded on the way in and saved on the way out.
 
-Memories that were recalled into it are taken out before saving, so that what is forgotten does not live on there.
+Memories that were recalled into it are taken out before saving, so that a forgotten one does not live on there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 from kronmem import AsyncState, DeadlineError, InvalidInputError, State
 from kronmem.agentchat.content import OURS
 from kronmem.agentchat.injection import SOURCE
-from kronmem.text.context import is_fenced
+from kronmem.packs.block import is_block
 
 log = logging.getLogger("kronmem")
 
@@ -39,11 +39,11 @@ class Stateful(Protocol):
 async def persisted(
     team: Stateful, state: AsyncState | State, key: str, *, timeout: float = 10.0
 ) -> AsyncGenerator[None, None]:
-    """Load the team's state from `key` if there is any, and save it there at the end, whatever happened in between.
+    """Load the team's state from `key` if there is any, and save it there at the end, also after an error.
 
     The save has `timeout` seconds, also after a cancellation. If it fails after another error, that is logged and the
     first error goes on. A state that cannot be loaded is an error and is not overwritten. Blocks injected by
-    `KronMemory` are not saved; what models said and tools answered is.
+    `KronMemory` are not saved; messages of models and tools are.
     """
     saved = await _get(state, key)
     if saved is not None:
@@ -57,7 +57,7 @@ async def persisted(
 
 
 def without_memories(value: JsonValue) -> JsonValue:
-    """A saved state without what kronmem put into it, at any depth."""
+    """A saved state without injected blocks and their events, at any depth."""
     if isinstance(value, dict):
         return {name: without_memories(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -71,7 +71,7 @@ def _is_injected(value: JsonValue) -> bool:
         return False
     content = value.get("content")
     if value.get("source") == SOURCE and isinstance(content, str):
-        return is_fenced(content)
+        return is_block(content)
     if value.get("type") != "MemoryQueryEvent" or not isinstance(content, list):
         return False
     return any(isinstance(one, dict) and OURS in cast("dict[str, Any]", one.get("metadata") or {}) for one in content)
@@ -95,7 +95,7 @@ async def _rescue(team: Stateful, state: AsyncState | State, key: str, timeout: 
 
 def _checked(saved: JsonValue, key: str) -> Mapping[str, JsonValue]:
     if not isinstance(saved, dict):
-        raise InvalidInputError(f"what is under {key!r} is not the state of a team")
+        raise InvalidInputError(f"the value under {key!r} is not the state of a team")
     return saved
 
 

@@ -13,18 +13,28 @@ from autogen_core.tools import BaseTool
 from pydantic import BaseModel, Field, SkipValidation
 from typing_extensions import Self
 
-from kronmem import MemoryTools, memory_tools
 from kronmem.agentchat.cancelling import until_cancelled
 from kronmem.agentchat.config import ToolConfig
 from kronmem.agentchat.memory import KronMemory
-from kronmem.agentchat.reading import unopened
-from kronmem.tools import CONTENT, LIMIT, MEMORY_ID, QUERY, TAGS, TTL, TYPE, Spoken
+from kronmem.packs.tool_text import (
+    CONTENT,
+    DESCRIPTIONS,
+    LIMIT,
+    MEMORY_ID,
+    QUERY,
+    TAGS,
+    TTL,
+    TYPE,
+    ToolCoroutine,
+    ToolName,
+    tool_names,
+)
 
-# SkipValidation: the schema tells a model what to send, and kronmem's functions make the best of what it sends.
+# SkipValidation: the schema tells a model the types, and kronmem's functions coerce the values that it sends.
 
 
 class RememberArgs(BaseModel):
-    """What a model says to have something remembered."""
+    """The arguments of remember."""
 
     content: SkipValidation[str] = Field(description=CONTENT)
     memory_type: SkipValidation[str] = Field(default="fact", description=TYPE)
@@ -33,7 +43,7 @@ class RememberArgs(BaseModel):
 
 
 class RecallArgs(BaseModel):
-    """What a model asks memory."""
+    """The arguments of recall."""
 
     query: SkipValidation[str] = Field(description=QUERY)
     limit: SkipValidation[int] = Field(default=5, description=LIMIT)
@@ -41,44 +51,40 @@ class RecallArgs(BaseModel):
 
 
 class ForgetArgs(BaseModel):
-    """Which memory a model wants gone."""
+    """The arguments of forget."""
 
     memory_id: SkipValidation[str] = Field(description=MEMORY_ID)
 
 
-class Answer(BaseModel):
-    """What the model reads."""
+class ToolAnswer(BaseModel):
+    """The words that the model reads."""
 
     text: str
 
 
-class _MemoryTool(BaseTool[BaseModel, Answer], Component[ToolConfig]):
+class _MemoryTool(BaseTool[BaseModel, ToolAnswer], Component[ToolConfig]):
     """One of the three functions of a memory in AutoGen's shape."""
 
     component_config_schema = ToolConfig
-    function: ClassVar[str]
+    function: ClassVar[ToolName]
     arguments: ClassVar[type[BaseModel]]
 
     def __init__(self, memory: KronMemory, *, prefix: str = "") -> None:
-        described = self._pick(memory_tools(unopened(memory.agent_id), prefix))
-        super().__init__(self.arguments, Answer, described.__name__, described.__doc__ or "")
+        name = tool_names(prefix)[self.function]
+        super().__init__(self.arguments, ToolAnswer, name, DESCRIPTIONS[self.function])
         self.memory = memory
         self._prefix = prefix
 
-    async def run(self, args: BaseModel, cancellation_token: CancellationToken) -> Answer:
-        """Do what the model asked. Never raises but for cancellation: a failing memory is answered in words."""
+    async def run(self, args: BaseModel, cancellation_token: CancellationToken) -> ToolAnswer:
+        """Run the tool. Never raises but for cancellation: a failing memory is answered in words."""
         # The attributes as they came: dumping them would complain about types that were never checked.
         sent = {name: getattr(args, name) for name in self.arguments.model_fields}
-        function = self._pick(self.memory.functions(self._prefix))
-        return Answer(text=await until_cancelled(function(**sent), cancellation_token))
+        function: Callable[..., ToolCoroutine] = getattr(self.memory.functions(self._prefix), self.function)
+        return ToolAnswer(text=await until_cancelled(function(**sent), cancellation_token))
 
     def return_value_as_string(self, value: object) -> str:
         """The words alone, not as JSON."""
-        return value.text if isinstance(value, Answer) else str(value)
-
-    @classmethod
-    def _pick(cls, tools: MemoryTools[Spoken]) -> Callable[..., Spoken]:
-        return {"remember": tools.remember, "recall": tools.recall, "forget": tools.forget}[cls.function]
+        return value.text if isinstance(value, ToolAnswer) else str(value)
 
     def _to_config(self) -> ToolConfig:
         return ToolConfig(**self.memory.config().model_dump(), prefix=self._prefix)

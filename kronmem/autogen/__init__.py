@@ -1,6 +1,6 @@
 """Memory for classic AutoGen (`from autogen import ConversableAgent`): tools, teams, hooks, resumed chats.
 
-Works from pyautogen 0.2.35 to autogen 0.14; without it, importing this says what to install.
+Works from pyautogen 0.2.35 to autogen 0.14; without it, importing this names the package to install.
 """
 
 from kronmem.autogen.agent import MemoryAgent, prime

@@ -1,4 +1,4 @@
-"""MemoryAgent, a ConversableAgent that remembers, and prime, which tells any agent once what is known."""
+"""MemoryAgent, a ConversableAgent that remembers, and prime, which puts recalled context into a system message once."""
 
 from __future__ import annotations
 
@@ -6,37 +6,36 @@ from typing import Any
 
 from kronmem import AgentMemory, Client, ConfigError
 from kronmem.autogen.attach import attach_memory
-from kronmem.autogen.capture import Extract
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.messages import Message
-from kronmem.autogen.recall import guarded
-from kronmem.packs.bounded import Outage
-from kronmem.text.context import fence, is_fenced, without_fences
+from kronmem.packs.block import fence_context, without_blocks
+from kronmem.packs.bounded import bounded
+from kronmem.packs.capture import Extract
+from kronmem.packs.limits import check_blocking
+from kronmem.packs.log_once import LogOnce
 
 
 def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: int = 8, timeout: float = 2.0) -> str:
-    """Put what is known about `query` into the agent's system message, in place of an earlier block of ours.
+    """Put the memories about `query` into the agent's system message, in place of an earlier block of ours.
 
     The answer is the block: "" when nothing fits or memory does not answer within `timeout` seconds, and then the
     message stays as it is.
     """
-    inner = memory.with_timeout(timeout)
-
-    def ask() -> str:
-        known = inner.inject_context(query, limit)
-        return known if is_fenced(known) else fence(known, source=memory.agent_id)
-
-    block = guarded(ask, timeout, Outage(f"memory of {memory.agent_id!r}"))
+    log = LogOnce(str(check_blocking(memory)))
+    block = ""
+    with log.swallowing():
+        inner = memory.with_timeout(timeout).resolved()
+        block = bounded(lambda: fence_context(inner.inject_context(query, limit), inner.agent_id), timeout)
     if block:
-        agent.update_system_message(f"{without_fences(agent.system_message)}\n\n{block}".strip())
+        agent.update_system_message(f"{without_blocks(agent.system_message)}\n\n{block}".strip())
     return block
 
 
 class MemoryAgent(ConversableAgent):
-    """A ConversableAgent that recalls before it replies, and keeps what it is told and what it says.
+    """A ConversableAgent that recalls before it replies, and keeps the messages that it receives and sends.
 
     Without `memory` it uses the default store of this machine or environment, `Client().agent(agent_id)`, and `close`
-    closes it. `memory_query` also puts what is known about it into the system message, when that is first needed.
+    closes it. `memory_query` also puts the memories about it into the system message, when that is first needed.
     """
 
     _query: str | None = None
@@ -60,7 +59,7 @@ class MemoryAgent(ConversableAgent):
         self._query, self._timeout = memory_query, timeout
 
     def _found(self, memory: AgentMemory | None, agent_id: str | None) -> AgentMemory:
-        if memory is not None and agent_id not in (None, memory.agent_id):
+        if memory is not None and agent_id is not None and agent_id != memory.agent_id:
             raise ConfigError(f"memory is of {memory.agent_id!r} and agent_id says {agent_id!r}: pass one of them")
         if memory is not None:
             return memory
@@ -71,17 +70,17 @@ class MemoryAgent(ConversableAgent):
 
     @property
     def system_message(self) -> str:
-        """The system message, with what is known about `memory_query`."""
+        """The system message, with the memories about `memory_query`."""
         self._prime()
         return super().system_message
 
     def generate_reply(self, *args: Any, **options: Any) -> str | Message | None:
-        """Reply, knowing what `memory_query` found."""
+        """Reply, with the memories about `memory_query` in the system message."""
         self._prime()
         return super().generate_reply(*args, **options)
 
     async def a_generate_reply(self, *args: Any, **options: Any) -> str | Message | None:
-        """Reply, knowing what `memory_query` found."""
+        """Reply, with the memories about `memory_query` in the system message."""
         self._prime()
         return await super().a_generate_reply(*args, **options)
 
@@ -97,9 +96,9 @@ class MemoryAgent(ConversableAgent):
         request_reply: bool | None = None,
         silent: bool | None = False,
     ) -> None:
-        """Receive a message, and keep it."""
-        self._prime()  # first: what it is being told is not yet known
-        self.attachment.heard(self, message, sender)
+        """Receive a message, and capture it."""
+        self._prime()  # first: the new message is not yet a memory
+        self.attachment.received(self, message, sender)
         super().receive(message, sender, request_reply, silent)
 
     async def a_receive(
@@ -109,13 +108,13 @@ class MemoryAgent(ConversableAgent):
         request_reply: bool | None = None,
         silent: bool | None = False,
     ) -> None:
-        """Receive a message, and keep it."""
-        self._prime()  # first: what it is being told is not yet known
-        self.attachment.heard(self, message, sender)
+        """Receive a message, and capture it."""
+        self._prime()  # first: the new message is not yet a memory
+        self.attachment.received(self, message, sender)
         await super().a_receive(message, sender, request_reply, silent)
 
     def close(self) -> None:
-        """Store what still waits, stop remembering, and close the client if it is this agent's own."""
+        """Store waiting messages, stop remembering, and close the client if it is this agent's own."""
         self.attachment.detach()
         if self._client is not None:
             self._client.close()

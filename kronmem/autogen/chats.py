@@ -15,20 +15,20 @@ from pydantic import JsonValue
 from kronmem import ConfigError, InvalidInputError, KronmemError, State
 from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
 from kronmem.autogen.messages import Message
-from kronmem.packs.bounded import Outage
+from kronmem.packs.log_once import LogOnce
 
 T = TypeVar("T")
 Last = tuple[Agent, Message]
 
 
 def save_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> None:
-    """Save what two agents have said to each other, tool messages included."""
+    """Save the messages between two agents, tool messages included."""
     sides = {first.name: first.chat_messages.get(second, []), second.name: second.chat_messages.get(first, [])}
     state.set(key, {"kind": "chat", "sides": _json(sides)})
 
 
 def resume_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> bool:
-    """Give two agents back what they have said to each other; False when nothing was saved.
+    """Give two agents back the messages between them; False when nothing was saved.
 
     Go on with `initiate_chat(…, clear_history=False)`: AutoGen forgets everything otherwise. A tool call that never
     got its result is left out, since no model accepts it.
@@ -45,12 +45,12 @@ def resume_chat(state: State, key: str, first: ConversableAgent, second: Convers
 
 
 def save_group_chat(state: State, key: str, manager: GroupChatManager) -> None:
-    """Save what was said in a group chat, tool messages included."""
+    """Save the messages of a group chat, tool messages included."""
     state.set(key, {"kind": "group chat", "messages": _json(manager.groupchat.messages)})
 
 
 def resume_group_chat(state: State, key: str, manager: GroupChatManager) -> Last | None:
-    """Give a group back what was said; None when nothing was saved, else who spoke last, and what.
+    """Give a group back its messages; None when nothing was saved, else the last speaker and the last message.
 
     Go on with `agent.initiate_chat(manager, message=message, clear_history=False)`: the last message is sent again,
     so one that ended the chat ends it again. Memory attached to the agents does not keep the replay a second time.
@@ -69,37 +69,37 @@ def resume_group_chat(state: State, key: str, manager: GroupChatManager) -> Last
 def persisted_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> Generator[bool]:
     """Resume on the way in, save on the way out, also after an exception; the value says whether there was a chat.
 
-    When the store is out of reach the chat goes on without: logged, and nothing is written over what was not read.
+    When the store is out of reach the chat goes on without: logged, and nothing overwrites an unread chat.
     """
-    read = _tried(key, lambda: resume_chat(state, key, first, second))
+    read = _attempted(key, lambda: resume_chat(state, key, first, second))
     try:
         yield bool(read and read[0])
     finally:
         if read:
-            _tried(key, lambda: save_chat(state, key, first, second))
+            _attempted(key, lambda: save_chat(state, key, first, second))
 
 
 @contextmanager
 def persisted_group_chat(state: State, key: str, manager: GroupChatManager) -> Generator[Last | None]:
     """The same for a group; the value is that of `resume_group_chat`."""
-    read = _tried(key, lambda: resume_group_chat(state, key, manager))
+    read = _attempted(key, lambda: resume_group_chat(state, key, manager))
     before = list(manager.groupchat.messages)
     try:
         yield read[0] if read else None
     finally:
-        # Until its last message is sent again, a resumed chat is one message short of what was saved.
+        # Until its last message is sent again, a resumed chat is one message short of the saved one.
         if read and (read[0] is None or manager.groupchat.messages != before):
-            _tried(key, lambda: save_group_chat(state, key, manager))
+            _attempted(key, lambda: save_group_chat(state, key, manager))
 
 
-def _tried(key: str, work: Callable[[], T]) -> tuple[T] | None:
-    """What the store answers, in a tuple; None when it does not. A mistake in the program is still an error."""
+def _attempted(key: str, work: Callable[[], T]) -> tuple[T] | None:
+    """The store's answer in a tuple; None when there is none. A mistake in the program is still an error."""
     try:
         return (work(),)
     except (ConfigError, InvalidInputError):
         raise
     except KronmemError as error:
-        Outage(f"the chat saved under {key!r}").begins(error)
+        LogOnce(f"the chat saved under {key!r}").failed(error)
         return None
 
 
@@ -108,12 +108,12 @@ def _saved(state: State, key: str, kind: str, part: str) -> JsonValue:
     if saved is None:
         return None
     if not isinstance(saved, dict) or saved.get("kind") != kind:
-        raise ConfigError(f"what is saved under {key!r} is not a {kind}")
+        raise ConfigError(f"the value saved under {key!r} is not a {kind}")
     return saved[part]
 
 
 def _json(messages: object) -> JsonValue:
-    """As JSON: what AutoGen lets into a message beyond that, such as functions, is kept as its description."""
+    """As JSON: other values that AutoGen lets into a message, such as functions, are kept as their description."""
     plain: JsonValue = json.loads(json.dumps(messages, default=str))
     return plain
 
@@ -125,7 +125,7 @@ def _answered(messages: list[Message]) -> list[Message]:
 
 
 def _complete(agent: Agent, manager: GroupChatManager, messages: list[Message]) -> None:
-    """Put back what this agent said itself: pyautogen 0.2.35 leaves that out, and tool results lose their calls."""
+    """Put back the agent's own messages: pyautogen 0.2.35 leaves them out, and tool results lose their calls."""
     if isinstance(agent, ConversableAgent) and len(agent.chat_messages.get(manager, [])) < len(messages):
         agent.chat_messages[manager] = [_as_seen_by(agent, message) for message in messages]
 

@@ -1,4 +1,4 @@
-"""The one door to AutoGen: its names, and what to do when they are not there.
+"""The one import of AutoGen: its names, and the way to install them when they are not there.
 
 Several distributions own the directory `autogen/`, and the newest versions of some no longer ship it; pip notices
 neither. Everything else about AutoGen is duck typed, so that one pack serves all versions.
@@ -23,7 +23,7 @@ def installed(distribution: str) -> str | None:
 
 
 def explain(error: ImportError, version: Callable[[str], str | None] = installed) -> str:
-    """What is wrong with this installation, and the command that repairs it."""
+    """The fault of this installation, and the command that repairs it."""
     if not isinstance(error, ModuleNotFoundError) or error.name != "autogen":
         return (
             "the 'autogen' package is damaged, or too old to have register_function: several distributions share its "
@@ -61,7 +61,7 @@ def group_of(team: object) -> GroupChat | None:
 
 
 def members(team: Team) -> list[ConversableAgent]:
-    """The agents of a team, each once; never a manager, which only passes on what others say."""
+    """The agents of a team, each once; never a manager, which only passes on messages."""
     return list(dict.fromkeys(_walk(team, set())))
 
 

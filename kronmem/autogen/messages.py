@@ -1,4 +1,4 @@
-"""What was said in AutoGen's message dicts, and what is only traffic. Pure."""
+"""The words in AutoGen's message dicts, told from tool traffic. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from kronmem.text.context import without_fences
+from kronmem.packs.block import as_question, clean_words
 
 Message = dict[str, Any]
 """AutoGen's own: role, content, name, tool_calls, … in any mixture."""
 
-QUESTION_CHARS = 2000
 _TOOL_KEYS = ("tool_calls", "function_call", "tool_responses")
 _FAREWELL = re.compile(r"\s*\bTERMINATE\b\W*$")
 _CODE_OUTPUT = "exitcode: "
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def is_traffic(message: Mapping[str, object]) -> bool:
-    """Tell calls and results of tools, and the output of executed code, from what somebody said."""
+    """Tell calls and results of tools, and the output of executed code, from words."""
     if message.get("role") in ("tool", "function") or any(message.get(key) for key in _TOOL_KEYS):
         return True
     content = message.get("content")
@@ -27,13 +25,12 @@ def is_traffic(message: Mapping[str, object]) -> bool:
 
 
 def words(message: Message | str) -> str:
-    """What somebody said: "" for traffic, without our own blocks and the word that ends a chat."""
+    """The words of a message: "" for traffic, without injected blocks and the word that ends a chat."""
     if isinstance(message, str):
         message = {"content": message}
     if is_traffic(message):
         return ""
-    said = _UNSTORABLE.sub("", without_fences(_content(message.get("content"))))
-    said = _FAREWELL.sub("", said).strip()
+    said = _FAREWELL.sub("", clean_words(_content(message.get("content")))).strip()
     return "" if said == "None" else said  # group chats write the absent text of a tool call like that
 
 
@@ -47,15 +44,9 @@ def _content(content: object) -> str:
 
 
 def question(messages: Sequence[Message], own_name: str) -> tuple[int, str] | None:
-    """Where the newest words of a human or a peer stand, and what they are."""
+    """The newest words of a human or a peer as a query, after their position."""
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
         if message.get("role", "user") == "user" and message.get("name") != own_name and (said := words(message)):
-            return at, _ends(said)
+            return at, as_question(said)
     return None
-
-
-def _ends(text: str) -> str:
-    """A long text is asked for by its beginning and its end: that is where people put what they want."""
-    half = QUESTION_CHARS // 2
-    return text if len(text) <= QUESTION_CHARS else f"{text[:half]} … {text[-half:]}"

@@ -1,29 +1,27 @@
-"""Puts what fits the newest question in front of an agent's model, for one reply; the stored history stays as it is."""
+"""The recall hook: memories for the newest question, shown for one reply; the stored history stays as it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
-from kronmem import AgentMemory, KronmemError
+from kronmem import AgentMemory
 from kronmem.autogen.classic import ConversableAgent
 from kronmem.autogen.messages import Message, question, words
-from kronmem.packs.bounded import Outage, bounded
-from kronmem.text.context import render
+from kronmem.packs.block import render_block
+from kronmem.packs.bounded import attempt
+from kronmem.packs.log_once import LogOnce
 
 
-class Recall:
+class RecallHook:
     """The hook of one agent: message list in, a new list with one block out. Never raises.
 
     In an async chat AutoGen calls it in the event loop, which then waits too, at most `timeout` seconds.
     """
 
-    def __init__(
-        self, agent: ConversableAgent, memory: AgentMemory, limit: int, timeout: float, outage: Outage
-    ) -> None:
+    def __init__(self, agent: ConversableAgent, memory: AgentMemory, limit: int, timeout: float, log: LogOnce) -> None:
         self._agent, self._memory, self._limit = agent, memory.with_timeout(timeout), limit
-        self._timeout, self._outage = timeout, outage
-        self._asked: tuple[str, str] | None = None
+        self._timeout, self._log = timeout, log
+        self._last: tuple[AgentMemory, str, str] | None = None
 
     def __call__(self, messages: list[Message]) -> list[Message]:
         """Insert the block before the words it belongs to.
@@ -34,10 +32,10 @@ class Recall:
         try:
             return self._enriched(messages)
         except Exception as error:  # noqa: BLE001 -- an exception in a hook would end the chat
-            self._outage.begins(named(error))
+            self._log.failed(error)
             return messages
 
-    async def awaited(self, messages: list[Message]) -> list[Message]:
+    async def call_async(self, messages: list[Message]) -> list[Message]:
         """The same for the one version that keeps hooks of async chats apart."""
         return self(messages)
 
@@ -46,39 +44,23 @@ class Recall:
         if found is None:
             return messages
         at, asked = found
-        block = self._block(asked, messages, fresh=at == len(messages) - 1)
+        block = self._block(self._memory.resolved(), asked, messages, new_turn=at == len(messages) - 1)
         if not block or any(message.get("content") == block for message in messages):
             return messages
         return [*messages[:at], {"role": "user", "name": "memory", "content": block}, *messages[at:]]
 
-    def _block(self, asked: str, messages: list[Message], fresh: bool) -> str:
+    def _block(self, memory: AgentMemory, asked: str, messages: list[Message], new_turn: bool) -> str:
         # The words are not the newest message while tools are at work: that is the same turn, and the same question.
-        if not fresh and self._asked is not None and self._asked[0] == asked:
-            return self._asked[1]
-        block = guarded(partial(self._ask, asked, messages), self._timeout, self._outage)
-        self._asked = (asked, block)
+        if not new_turn and self._last is not None and self._last[:2] == (memory, asked):
+            return self._last[2]
+        block = attempt(partial(self._recall, memory, asked, messages), self._timeout, self._log, "")
+        self._last = (memory, asked, block)
         return block
 
-    def _ask(self, asked: str, messages: list[Message]) -> str:
+    def _recall(self, memory: AgentMemory, asked: str, messages: list[Message]) -> str:
         transcript = "\n".join(map(words, messages))
-        found = self._memory.recall(asked, self._limit)
-        # What was captured from this very chat is already in front of the model.
+        found = memory.recall(asked, self._limit)
+        # A text captured from this very chat is already in front of the model.
         hits = [hit for hit in found if "chat" not in hit.memory.metadata or hit.content not in transcript]
         # AutoGen executes fenced code found in the messages of an agent that may run code: a memory is never run.
-        return render(hits, source=self._memory.agent_id).replace("```", "'''")
-
-
-def guarded(work: Callable[[], str], timeout: float, outage: Outage) -> str:
-    """The text that `work` makes within the time, or "": memory that fails is said once and then done without."""
-    try:
-        text = bounded(work, timeout)
-    except Exception as error:  # noqa: BLE001 -- an exception in a hook would end the chat
-        outage.begins(named(error))
-        return ""
-    outage.ends()
-    return text
-
-
-def named(error: Exception) -> KronmemError:
-    """An error that may be logged: those of others may quote what was remembered."""
-    return error if isinstance(error, KronmemError) else KronmemError(type(error).__name__)
+        return render_block(hits, memory.agent_id).replace("```", "'''")

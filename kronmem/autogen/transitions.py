@@ -11,7 +11,7 @@ from kronmem.autogen.classic import Agent, ConversableAgent, GroupChat
 def check_group(
     group: GroupChat, callers: list[ConversableAgent], executor: ConversableAgent, add: bool
 ) -> list[ConversableAgent]:
-    """The callers whose tool calls reach the executor; `ConfigError` where the chat would end or go astray."""
+    """The callers with tool calls that reach the executor; `ConfigError` where the chat would end or go astray."""
     if executor not in group.agents:
         raise ConfigError(f"the executor {executor.name!r} is not in the group chat: add it to GroupChat(agents=…)")
     if not group.func_call_filter and group.speaker_selection_method == "round_robin":

@@ -17,19 +17,8 @@ from pydantic import JsonValue
 
 from kronmem import AuthError, Client, ConfigError, InvalidInputError, KronmemError, Memory, TransportError
 
-FIELDS = (
-    "id",
-    "agent_id",
-    "content",
-    "memory_type",
-    "session_id",
-    "tags",
-    "metadata",
-    "pinned",
-    "created_at",
-    "expires_at",
-)
-"""What a memory is in JSON: all that `import` needs to make it again."""
+FIELDS = frozenset(Memory.model_fields) - {"access_count", "deduplicated", "queued"}
+"""A memory in JSON, with all that `import` needs to make it again: not how it was used or is being delivered."""
 
 # A terminal would obey them; a memory may hold whatever a visitor typed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -10,6 +10,7 @@ from typing import NoReturn, TypeVar, cast
 from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
+from kronmem.api import paths
 from kronmem.core import inputs, kronvex
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import NotFoundError
@@ -18,12 +19,9 @@ from kronmem.text import context
 
 T = TypeVar("T")
 
-AGENTS = "/api/v1/agents"
-AGENT = AGENTS + "/{agent}"
 JSON = (("content-type", "application/json"),)
 PER_PAGE = 100
-GENERAL = "general context"
-"""The tutorials' question when there is no question."""
+"""The largest page that Kronvex gives."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def remember(one: Draft) -> Call[Memory]:
     return Call(
         "remember",
         "POST",
-        f"{AGENT}/remember",
+        paths.REMEMBER,
         partial(kronvex.memory, agent_id=one.agent_id),
         one.agent_id,
         body=to_json(one.fields()),
@@ -106,7 +104,7 @@ def remember_batch(agent_id: str, drafts: Sequence[Draft]) -> Call[list[Memory]]
     return Call(
         "remember_many",
         "POST",
-        f"{AGENT}/memories/batch",
+        paths.BATCH,
         partial(kronvex.batch, agent_id=agent_id),
         agent_id,
         body=to_json({"memories": [one.fields() for one in drafts]}),
@@ -117,7 +115,7 @@ def remember_batch(agent_id: str, drafts: Sequence[Draft]) -> Call[list[Memory]]
 
 @dataclass(frozen=True)
 class Scope:
-    """What a read is limited to."""
+    """The bounds of a read: type, session and tags."""
 
     memory_type: str | None = None
     session_id: str | None = None
@@ -134,7 +132,7 @@ class Scope:
 
 
 def scope(memory_type: str | None, session_id: str | None, tags: Iterable[str]) -> Scope:
-    """Check what a read is limited to."""
+    """Check the bounds of a read."""
     return Scope(inputs.optional_type(memory_type), inputs.session(session_id), inputs.tags(tags))
 
 
@@ -158,7 +156,7 @@ def recall(
             threshold=threshold,
         )
 
-    return _of_agent("recall", "POST", "/recall", agent_id, parse, list[Hit], body=body)
+    return _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list[Hit], body=body)
 
 
 def inject_context(
@@ -177,10 +175,10 @@ def inject_context(
         found, ready = kronvex.context(reply, agent_id)
         return render(found[:limit]) if found else context.fence(ready, source=agent_id, max_chars=max_chars)
 
-    return _of_agent("inject_context", "POST", "/inject-context", agent_id, parse, str, body=body)
+    return _of_agent("inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body)
 
 
-def page(agent_id: str, within: Scope, number: int, after: str | None) -> Call[kronvex.Page]:
+def page(agent_id: str, within: Scope, number: int, after: str | None) -> Call[kronvex.WirePage]:
     """Fetch one page of an agent's memories, newest first; the filters help our own service and are checked again."""
     query = [("page", str(number)), ("per_page", str(PER_PAGE))]
     if within.session_id is not None:
@@ -188,19 +186,19 @@ def page(agent_id: str, within: Scope, number: int, after: str | None) -> Call[k
     query += [("tag", tag) for tag in within.tags]
     if after is not None:
         query.append(("after", after))
-    nothing = partial(kronvex.Page, memories=[])
-    return _of_agent("memories", "GET", "/memories", agent_id, kronvex.page, nothing, query=tuple(query))
+    nothing = partial(kronvex.WirePage, memories=[])
+    return _of_agent("memories", "GET", paths.MEMORIES, agent_id, kronvex.page, nothing, query=tuple(query))
 
 
 def forget(agent_id: str, memory_id: str) -> Call[None]:
     """Delete one memory."""
-    path = f"/memories/{inputs.segment(memory_id, 'memory_id')}"
-    return _of_agent("forget", "DELETE", path, agent_id, _nothing, _no_memory, gone_is_done=True)
+    path = paths.fill(paths.MEMORY, memory=inputs.segment(memory_id, "memory_id"))
+    return _of_agent("forget", "DELETE", path, agent_id, acknowledged, _raise_no_memory, gone_is_done=True)
 
 
 def clear(agent_id: str) -> Call[int]:
     """Delete every memory of an agent."""
-    return _of_agent("clear", "DELETE", "/memories", agent_id, kronvex.deleted, int)
+    return _of_agent("clear", "DELETE", paths.MEMORIES, agent_id, kronvex.deleted, int)
 
 
 def clear_session(agent_id: str, session_id: str) -> Call[int]:
@@ -208,29 +206,28 @@ def clear_session(agent_id: str, session_id: str) -> Call[int]:
 
     Never as a filter on the other clear: Kronvex ignores filters there and would delete everything.
     """
-    return _of_agent(
-        "clear", "DELETE", f"/sessions/{inputs.segment(session_id, 'session_id')}", agent_id, kronvex.deleted, int
-    )
+    path = paths.fill(paths.SESSION, session=inputs.segment(session_id, "session_id"))
+    return _of_agent("clear", "DELETE", path, agent_id, kronvex.deleted, int)
 
 
 def agents() -> Call[list[AgentInfo]]:
     """List the agents of this key."""
-    return Call("agents", "GET", AGENTS, kronvex.agents)
+    return Call("agents", "GET", paths.AGENTS, kronvex.agents)
 
 
 def create_agent(name: str) -> Call[AgentInfo]:
     """Make an agent of that name."""
-    return Call("agents", "POST", AGENTS, kronvex.agent, body=to_json({"name": name}), headers=JSON)
+    return Call("agents", "POST", paths.AGENTS, kronvex.agent, body=to_json({"name": name}), headers=JSON)
 
 
 def sessions(agent_id: str) -> Call[list[Session]]:
     """List the sessions of an agent."""
-    return _of_agent("sessions", "GET", "/sessions", agent_id, kronvex.sessions, list[Session])
+    return _of_agent("sessions", "GET", paths.SESSIONS, agent_id, kronvex.sessions, list[Session])
 
 
 def health() -> Call[Health]:
     """Ask whether the service is up."""
-    return Call("health", "GET", "/health", _health)
+    return Call("health", "GET", paths.HEALTH, _health)
 
 
 class _Up(BaseModel):
@@ -274,7 +271,7 @@ def _of_agent(
     return Call(
         name,
         method,
-        AGENT + path,
+        path,
         parse,
         inputs.identifier(agent_id, "agent_id"),
         query,
@@ -285,11 +282,11 @@ def _of_agent(
     )
 
 
-def _nothing(reply: Reply) -> None:
-    # A page of some proxy with status 200 must not pass for a deletion.
+def acknowledged(reply: Reply) -> None:
+    """Read a reply that only confirms: a page of some proxy with status 200 must not pass for one."""
     if reply.body:
         parse_json(_OBJECT, reply)
 
 
-def _no_memory() -> NoReturn:
+def _raise_no_memory() -> NoReturn:
     raise NotFoundError("Memory not found", status=404)

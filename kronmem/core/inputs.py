@@ -1,7 +1,7 @@
-"""What is refused before anything is sent.
+"""The checks of arguments before anything is sent.
 
 Every argument that reaches a service passes through here once. The rules are the strictest of the services we
-talk to: what is accepted embedded is accepted by Kronvex too, and what makes Kronvex answer 500 never leaves.
+talk to: an argument that is accepted embedded is accepted by Kronvex too, and none that makes it answer 500 leaves.
 """
 
 from __future__ import annotations
@@ -14,31 +14,18 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
+from kronmem.api import ids
 from kronmem.errors import InvalidInputError
 
-MAX_ID = 255
-MAX_CONTENT = 32_000
-MAX_METADATA = 64_000
-MAX_TTL_DAYS = 3650
-RESERVED = "kronmem"
-"""The one metadata key kept for what a service has no field for: the client id, our types, tags."""
-
-# Path separators, query and fragment marks and the percent sign could make one id address something else.
-_BAD_ID = re.compile(r"[\x00-\x1f\x7f-\x9f/\\?#%\u2028\u2029\ud800-\udfff]")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def identifier(value: str, what: str) -> str:
     """Accept an id that can stand in a path, a header and a database alike."""
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a string, not {type(value).__name__}")
-    if not value.strip() or value != value.strip() or value in {".", ".."}:
-        raise InvalidInputError(f"{what} must not be empty, '.', '..' or padded with spaces")
-    if len(value) > MAX_ID:
-        raise InvalidInputError(f"{what} is {len(value)} characters long; at most {MAX_ID} are allowed")
-    if _BAD_ID.search(value):
-        raise InvalidInputError(f"{what} must not contain / \\ ? # % or control characters")
+    if problem := ids.id_problem(value):
+        raise InvalidInputError(f"{what} {problem}")
     return value
 
 
@@ -54,7 +41,7 @@ def uuid(value: str) -> str:
     return value.lower()
 
 
-def text(value: str, what: str, most: int = MAX_CONTENT) -> str:
+def text(value: str, what: str, most: int = ids.MAX_CONTENT) -> str:
     """Accept text that every service can store."""
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a string, not {type(value).__name__}")
@@ -62,8 +49,8 @@ def text(value: str, what: str, most: int = MAX_CONTENT) -> str:
         raise InvalidInputError(f"{what} must not be empty")
     if len(value) > most:
         raise InvalidInputError(f"{what} is {len(value)} characters long; at most {most} are allowed")
-    if "\x00" in value or _SURROGATE.search(value):
-        raise InvalidInputError(f"{what} must not contain NUL or lone surrogates")
+    if problem := ids.text_problem(value):
+        raise InvalidInputError(f"{what} {problem}")
     return value
 
 
@@ -74,7 +61,7 @@ def session(value: str | None) -> str | None:
 
 def memory_type(value: str) -> str:
     """Accept any type name, known or not, that fits the service's column."""
-    return text(value, "memory_type", 50)
+    return text(value, "memory_type", ids.MAX_TYPE)
 
 
 def optional_type(value: str | None) -> str | None:
@@ -87,9 +74,12 @@ def tags(values: Iterable[str]) -> tuple[str, ...]:
     if isinstance(values, (str, bytes)):
         raise InvalidInputError("tags must be a list of strings, not one string")
     try:
-        return tuple(dict.fromkeys(text(tag, "a tag", 100) for tag in values))
+        found = tuple(dict.fromkeys(text(tag, "a tag", ids.MAX_TAG) for tag in values))
     except TypeError:
         raise InvalidInputError("tags must be a list of strings") from None
+    if len(found) > ids.MAX_TAGS:
+        raise InvalidInputError(f"{len(found)} tags were given; at most {ids.MAX_TAGS} are allowed")
+    return found
 
 
 def strings(values: Iterable[str], what: str) -> list[str]:
@@ -126,9 +116,9 @@ def ttl(days: int | None, seconds: int | None) -> dict[str, int]:
     """Accept a lifetime in days or seconds; both may be given, and seconds win, as at the service."""
     given: dict[str, int] = {}
     if days is not None:
-        given["ttl_days"] = whole(days, "ttl_days", 1, MAX_TTL_DAYS)
+        given["ttl_days"] = whole(days, "ttl_days", 1, ids.MAX_TTL_DAYS)
     if seconds is not None:
-        given["ttl_seconds"] = whole(seconds, "ttl_seconds", 60, MAX_TTL_DAYS * 86_400)
+        given["ttl_seconds"] = whole(seconds, "ttl_seconds", ids.MIN_TTL_SECONDS, ids.MAX_TTL_SECONDS)
     return given
 
 
@@ -138,14 +128,14 @@ def metadata(value: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
         return {}
     if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"metadata must be a mapping, not {type(value).__name__}")
-    if RESERVED in value:
-        raise InvalidInputError(f"the metadata key {RESERVED!r} is reserved")
-    budget = [MAX_METADATA]
+    if ids.RESERVED in value:
+        raise InvalidInputError(f"the metadata key {ids.RESERVED!r} is reserved")
+    budget = [ids.MAX_METADATA]
     return cast("dict[str, JsonValue]", json_value(dict(value), "metadata", budget))
 
 
 def json_value(value: JsonValue, what: str, budget: list[int], depth: int = 0) -> JsonValue:
-    """Copy a JSON value, refusing what JSON cannot carry exactly. `budget` counts characters down."""
+    """Copy a JSON value, refusing values that JSON cannot carry exactly. `budget` counts characters down."""
     if depth > 64:
         raise InvalidInputError(f"{what} is nested too deeply")
     budget[0] -= len(value) if isinstance(value, str) else 1
@@ -158,8 +148,8 @@ def json_value(value: JsonValue, what: str, budget: list[int], depth: int = 0) -
             raise InvalidInputError(f"{what} must not contain NaN or infinity")
         return value
     if isinstance(value, str):
-        if "\x00" in value or _SURROGATE.search(value):
-            raise InvalidInputError(f"{what} must not contain NUL or lone surrogates")
+        if problem := ids.text_problem(value):
+            raise InvalidInputError(f"{what} {problem}")
         return value
     if isinstance(value, dict):
         return {_key(k, what, budget): json_value(v, what, budget, depth + 1) for k, v in value.items()}

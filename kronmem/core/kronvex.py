@@ -1,7 +1,7 @@
-"""The vendor's dialects, both at once: what its tutorials document and what its server really does.
+"""The vendor's two dialects at once: that of its tutorials and that of its server.
 
-Bodies carry both sets of field names; replies are read from either. What the server has no field for (our types,
-tags, the client id) travels under one reserved metadata key and comes back under its own name. Pure.
+Bodies carry both sets of field names; replies are read from either. Data without a field there (our types, tags,
+the client id) travels under one reserved metadata key and comes back under its own name. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
-from kronmem.core.inputs import RESERVED
+from kronmem.api.ids import RESERVED
+from kronmem.api.replies import ClearReply
 from kronmem.core.wire import Reply, detail, parse_json
 from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Hit, Memory, Session
@@ -51,7 +52,7 @@ class WireMemory(BaseModel):
     superseded: bool = False
 
 
-class _Scored(BaseModel):
+class _WireScores(BaseModel):
     """Scores, beside a wrapped memory or inside a flat one. A service may give none."""
 
     similarity: Score | None = None
@@ -59,27 +60,27 @@ class _Scored(BaseModel):
     score: Score | None = None
 
 
-class _Wrapped(_Scored):
+class _WireHit(_WireScores):
     memory: WireMemory
 
 
-class _Flat(WireMemory, _Scored):
+class _WireFlatHit(WireMemory, _WireScores):
     pass
 
 
-class _Found(BaseModel):
+class _WireRecall(BaseModel):
     """`results` is the server's name, `memories` the tutorials'."""
 
-    results: list[_Wrapped] | None = None
-    memories: list[Annotated[_Wrapped | _Flat, Field(union_mode="left_to_right")]] | None = None
+    results: list[_WireHit] | None = None
+    memories: list[Annotated[_WireHit | _WireFlatHit, Field(union_mode="left_to_right")]] | None = None
 
 
-class _Context(_Found):
+class _WireContext(_WireRecall):
     context_block: str | None = None
     context: str | None = None
 
 
-class Page(BaseModel):
+class WirePage(BaseModel):
     """One page of a listing. `next` exists on our own service only: pages there are cut by id, not by number."""
 
     memories: list[WireMemory]
@@ -88,27 +89,23 @@ class Page(BaseModel):
     next: str | None = None
 
 
-class _Sessions(BaseModel):
+class _WireSessions(BaseModel):
     sessions: list[Session]
 
 
-class _Deleted(BaseModel):
-    deleted: int
-
-
-class _Batch(BaseModel):
+class _WireBatch(BaseModel):
     memories: list[WireMemory]
 
 
 _MEMORY = TypeAdapter(WireMemory)
-_FOUND = TypeAdapter(_Found)
-_CONTEXT = TypeAdapter(_Context)
-_PAGE = TypeAdapter(Page)
+_FOUND = TypeAdapter(_WireRecall)
+_CONTEXT = TypeAdapter(_WireContext)
+_PAGE = TypeAdapter(WirePage)
 _AGENTS = TypeAdapter(list[AgentInfo])
 _AGENT = TypeAdapter(AgentInfo)
-_SESSIONS: TypeAdapter[_Sessions | list[Session]] = TypeAdapter(_Sessions | list[Session])
-_DELETED = TypeAdapter(_Deleted)
-_BATCH = TypeAdapter(_Batch)
+_SESSIONS: TypeAdapter[_WireSessions | list[Session]] = TypeAdapter(_WireSessions | list[Session])
+_DELETED = TypeAdapter(ClearReply)
+_BATCH = TypeAdapter(_WireBatch)
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,7 +188,7 @@ def batch(reply: Reply, agent_id: str) -> list[Memory]:
 
 
 def hits(reply: Reply, agent_id: str) -> list[Hit]:
-    """Read what was recalled, best first, superseded memories left out."""
+    """Read the hits of a recall, best first, superseded memories left out."""
     return _hits(parse_json(_FOUND, reply), agent_id)
 
 
@@ -206,7 +203,7 @@ def context(reply: Reply, agent_id: str) -> tuple[list[Hit], str]:
     return _hits(found, agent_id), ready or ""
 
 
-def page(reply: Reply) -> Page:
+def page(reply: Reply) -> WirePage:
     """Read one page of a listing."""
     return parse_json(_PAGE, reply)
 
@@ -230,7 +227,7 @@ def sessions(reply: Reply) -> list[Session]:
 
 def deleted(reply: Reply) -> int:
     """Read how many memories a clear removed."""
-    return parse_json(_DELETED, reply).deleted if reply.body else 0
+    return parse_json(_DELETED, reply)["deleted"] if reply.body else 0
 
 
 def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
@@ -289,7 +286,7 @@ def matches(one: Memory, *, memory_type: str | None, session_id: str | None, tag
 
 
 def to_memory(wire: WireMemory, agent_id: str) -> Memory:
-    """Give the user back what the user said: own agent id, own type, own tags, own metadata."""
+    """Make the user's memory of a service's: own agent id, own type, own tags, own metadata."""
     metadata = wire.metadata or {}
     carried = metadata.get(RESERVED)
     if RESERVED in metadata:
@@ -315,19 +312,19 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
     return _made(Memory, fields, _MEMORY_FIELDS, wire.model_extra)
 
 
-def _hits(found: _Found, agent_id: str) -> list[Hit]:
-    rows: Sequence[_Wrapped | _Flat] | None = found.results if found.results is not None else found.memories
+def _hits(found: _WireRecall, agent_id: str) -> list[Hit]:
+    rows: Sequence[_WireHit | _WireFlatHit] | None = found.results if found.results is not None else found.memories
     if rows is None:
         raise ReplyError("the service's answer cannot be read: neither results nor memories in it")
     read = [_hit(row, agent_id) for row in rows if not _wire(row).superseded]
     return sorted(read, key=lambda hit: -hit.similarity)
 
 
-def _wire(row: _Wrapped | _Flat) -> WireMemory:
-    return row.memory if isinstance(row, _Wrapped) else row
+def _wire(row: _WireHit | _WireFlatHit) -> WireMemory:
+    return row.memory if isinstance(row, _WireHit) else row
 
 
-def _hit(row: _Wrapped | _Flat, agent_id: str) -> Hit:
+def _hit(row: _WireHit | _WireFlatHit, agent_id: str) -> Hit:
     memory = to_memory(_wire(row), agent_id)
     similarity = row.similarity if row.similarity is not None else row.score
     if similarity is None:  # the tutorials' reply may carry no score: keep the order it came in
@@ -343,7 +340,7 @@ _MEMORY_FIELDS, _HIT_FIELDS, _UNSCORED = set(Memory.model_fields), set(Hit.model
 
 
 def _made(kind: type[M], fields: dict[str, Any], given: set[str], extra: dict[str, Any] | None) -> M:
-    """A model from values that were checked already: what `model_construct` does, at a tenth of its cost."""
+    """A model from values that were checked already: `model_construct` at a tenth of its cost."""
     made = kind.__new__(kind)
     _set(made, "__dict__", fields)
     _set(made, "__pydantic_fields_set__", given)

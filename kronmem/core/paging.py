@@ -21,11 +21,11 @@ class Walk:
     total: int | None = None
     seen: set[str] = field(default_factory=lambda: set[str]())
 
-    def call(self) -> Call[kronvex.Page]:
+    def call(self) -> Call[kronvex.WirePage]:
         """The call that fetches the next page."""
         return calls.page(self.agent_id, self.within, self.number, self.after)
 
-    def take(self, page: kronvex.Page) -> list[Memory]:
+    def take(self, page: kronvex.WirePage) -> list[Memory]:
         """The memories of this page that are in scope and were not given before."""
         if "next" in page.model_fields_set:
             self.after, self.done = page.next, page.next is None
@@ -37,7 +37,7 @@ class Walk:
         found = (kronvex.to_memory(wire, self.agent_id) for wire in fresh)
         return [memory for memory in found if self.within.holds(memory)]
 
-    def _turn(self, page: kronvex.Page) -> None:
+    def _turn(self, page: kronvex.WirePage) -> None:
         shrunk = (self.total or 0) - (page.total or 0) if self.total and page.total is not None else 0
         self.total = page.total
         if shrunk > 0 and page.memories:

@@ -59,6 +59,7 @@ class Embedder:
         self._due: deque[tuple[int, str]] = deque(maxlen=_BACKLOG)
         self._wake = threading.Event()
         self._closed = False
+        self._behind = True
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
         self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
@@ -66,6 +67,12 @@ class Embedder:
     def add(self, memories: Sequence[tuple[int, str]]) -> None:
         """Have these embedded soon; (key, text)."""
         self._due.extend(memories)
+        self._start()
+        self._wake.set()
+
+    def catch_up(self) -> None:
+        """Have embedded soon what is stored without a vector: the text of a memory has changed."""
+        self._behind = True
         self._start()
         self._wake.set()
 
@@ -105,30 +112,33 @@ class Embedder:
     def _work(self) -> None:
         """First whatever is stored without a vector, then what comes."""
         self._due.clear()  # what waits already is stored already
-        after = 0
-        while not self._closed and after >= 0:
-            after = self._catch_up(after)
+        self._behind = True
         while not self._closed:
+            if self._behind:
+                self._behind = False
+                self._catch_up()
             self._wake.wait()
             self._wake.clear()
             while self._due and not self._closed:
                 self._store_vectors([self._due.popleft() for _ in range(min(_BATCH, len(self._due)))])
 
-    def _catch_up(self, after: int) -> int:
-        """Embed one batch without vectors beyond the key `after`; where to go on, -1 at the end."""
-        found: list[tuple[int, str]] = []
-        with suppress(TransportError, StoreError), self._store.read(5.0) as rows:
-            found = rows.without_vector(after, _BATCH)
-        if not found:
-            return -1
-        self._store_vectors(found)
-        return found[-1][0]
+    def _catch_up(self) -> None:
+        """Embed what is stored without a vector, a batch at a time."""
+        after: int | None = None
+        while not self._closed:
+            found: list[tuple[int, str]] = []
+            with suppress(TransportError, StoreError), self._store.read(5.0) as rows:
+                found = rows.without_embedding(after, _BATCH)
+            if not found:
+                return
+            self._store_vectors(found)
+            after = found[-1][0]
 
     def _store_vectors(self, memories: Sequence[tuple[int, str]]) -> None:
         try:
             vectors = self._embed([text for _, text in memories])
             packed = [(key, _pack(vector)) for (key, _), vector in zip(memories, vectors, strict=True)]
             with self._store.write(5.0) as rows:
-                rows.set_vectors(packed)
+                rows.set_embeddings(packed)
         except Exception:  # noqa: BLE001 - the user's function may raise anything; the thread must live on
             _log.warning("embedding %d memories failed; they are found by words alone", len(memories), exc_info=True)

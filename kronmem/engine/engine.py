@@ -14,10 +14,27 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from kronmem.engine.embedding import Embed, Embedder
+from kronmem.engine.filling import Filler
 from kronmem.engine.recall import Hit, Search, latest, search
-from kronmem.engine.remembering import RECEIPTS_KEPT, SWEPT, Kept, Place, remember, resolve
-from kronmem.engine.store import Draft, Filter, Page, Row, Space, StateValue, Store
-from kronmem.errors import NotFoundError, StoreError, TransportError
+from kronmem.engine.remembering import (
+    RECEIPTS_KEPT,
+    SWEPT,
+    Change,
+    Kept,
+    Place,
+    history,
+    remember,
+    resolve,
+    restore,
+    update,
+)
+from kronmem.engine.store import Draft, Erased, Filter, Page, Row, Space, StateValue, Store, Totals
+from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
+
+ANY_TIME = -1.0
+"""Whatever was there before."""
+_TICK = 1e-6
+"""What a timestamp of the API can tell apart."""
 
 
 class Engine:
@@ -27,9 +44,11 @@ class Engine:
         self._store = store
         self._now = now
         self._embedder = Embedder(store, embed) if embed else None
+        self._filler = Filler(store)
 
     def close(self) -> None:
-        """Stop embedding and close the store."""
+        """Stop what runs in the background and close the store."""
+        self._filler.close()
         if self._embedder:
             self._embedder.close()
         self._store.close()
@@ -44,6 +63,7 @@ class Engine:
         now = self._now()
         new: list[tuple[int, str]] = []
         with self._store.write(place.timeout) as rows:
+            self._filler.look(rows)
             rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
             kept = [remember(rows, place, draft, now, new) for draft in drafts]
             space = rows.find_space(place.owner, place.agent)
@@ -57,9 +77,10 @@ class Engine:
         now = self._now()
         vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
         with self._store.read(place.timeout) as rows:
+            self._filler.look(rows)
             space = rows.find_space(place.owner, place.agent)
             hits = search(rows, space, asked, now, vector) if space else []
-        return self._counted(space, hits)
+        return self._counted(space, hits) if asked.count_access else hits
 
     def latest(self, place: Place, only: Filter, limit: int) -> list[Hit]:
         """What to know when nothing was asked: pinned memories, then the newest."""
@@ -80,30 +101,54 @@ class Engine:
         with self._store.read(place.timeout) as rows:
             return resolve(rows, place, memory_id, self._now())[1]
 
-    def update(self, place: Place, memory_id: str, pinned: bool | None, memory_type: str | None) -> Row:
-        """Pin, unpin or retype a memory. A pinned one never expires."""
+    def history(self, place: Place, memory_id: str) -> list[Row]:
+        """The current memory of a chain of changes and its former texts, the latest first."""
+        now = self._now()
+        with self._store.read(place.timeout) as rows:
+            return history(rows, *resolve(rows, place, memory_id, now), now)
+
+    def update(self, place: Place, memory_id: str, change: Change) -> Row:
+        """Change a memory in place; its former text becomes history. A pinned one never expires."""
+        now = self._now()
         with self._store.write(place.timeout) as rows:
-            space, old = resolve(rows, place, memory_id, self._now())
-            is_pinned = old.pinned if pinned is None else pinned
-            expires_at = None if is_pinned else old.expires_at
-            new = replace(old, pinned=is_pinned, expires_at=expires_at, memory_type=memory_type or old.memory_type)
-            rows.revise(space, old, new)
-            return new
+            space, old = resolve(rows, place, memory_id, now)
+            new = update(rows, space, old, change, now)
+        if self._embedder and new.content != old.content:
+            self._embedder.catch_up()
+        return new
 
     def forget(self, place: Place, memory_id: str) -> None:
-        """Delete one memory by its id, or by the id its sender gave it."""
+        """Delete one memory with its history, by its id or by the id its sender gave it."""
         with self._store.write(place.timeout) as rows:
             space, row = resolve(rows, place, memory_id, self._now())
             rows.delete(space, [row])
 
-    def clear(self, place: Place, session_id: str | None = None) -> int:
-        """Delete all memories of the agent or of one session; say how many there were."""
+    def clear(self, place: Place, session_id: str | None = None, before: float | None = None) -> int:
+        """Delete all memories of the agent, of one session, or from before a time; say how many were current."""
         with self._store.write(place.timeout) as rows:
             if (space := rows.find_space(place.owner, place.agent)) is None:
                 return 0
-            count = rows.count(space, self._now(), Filter(session_id=session_id))
-            rows.clear(space, session_id)
+            count = rows.count(space, self._now(), Filter(session_id=session_id, until=before))
+            rows.clear(space, session_id, before)
             return count
+
+    def erase(self, place: Place) -> tuple[Erased, bool]:
+        """Remove everything of an agent, from the files too; False when a reader kept the files from being cleaned."""
+        with self._store.write(place.timeout) as rows:
+            gone = rows.erase(place.owner, place.agent, self._now())
+        return gone, self._store.scrub(place.timeout)
+
+    def restore(self, place: Place, exported: Sequence[Row]) -> int:
+        """Keep exported memories as they were; the answer is how many were not there already."""
+        now = self._now()
+        with self._store.write(place.timeout) as rows:
+            return sum(restore(rows, rows.open_space(place.owner, place.agent, now), one, now) for one in exported)
+
+    def totals(self, place: Place) -> Totals:
+        """Exact counts of the agent's current memories."""
+        with self._store.read(place.timeout) as rows:
+            space = _known(rows.find_space(place.owner, place.agent))
+            return rows.totals(space, self._now())
 
     def memories(self, place: Place, only: Filter, page: Page) -> tuple[list[Row], int]:
         """One page of the agent's memories, and how many there are on all pages."""
@@ -159,11 +204,20 @@ class Engine:
 
     # State
 
-    def set_state(self, place: Place, key: str, value: str) -> None:
-        """Keep a JSON text under `key`."""
-        now = self._now()
+    def set_state(self, place: Place, key: str, value: str, expected: float | None = ANY_TIME) -> float:
+        """Keep a JSON text under `key`; with `expected` only if the value there is of that time, None meaning no value.
+
+        The answer is the time to expect next. `ConflictError` when somebody else was faster.
+        """
         with self._store.write(place.timeout) as rows:
-            rows.set_state(rows.open_space(place.owner, place.agent, now), key, value, now)
+            space = rows.open_space(place.owner, place.agent, self._now())
+            old = rows.state(space, key)
+            if expected != ANY_TIME and not _same_time(expected, old):
+                raise ConflictError("The value has changed since it was read", status=409)
+            # Strictly later than the value before, whatever the clock says: the time is what a writer compares.
+            now = max(self._now(), old.updated_at + 2 * _TICK if old else 0.0)
+            rows.set_state(space, key, value, now)
+            return now
 
     def state(self, place: Place, key: str) -> StateValue:
         """The JSON text kept under `key`."""
@@ -186,6 +240,13 @@ class Engine:
         with self._store.read(place.timeout) as rows:
             space = rows.find_space(place.owner, place.agent)
             return rows.state_keys(space) if space else []
+
+
+def _same_time(expected: float | None, old: StateValue | None) -> bool:
+    """Whether the value there is the one that was read: a time of the API has microseconds, a float has more."""
+    if expected is None or old is None:
+        return expected is None and old is None
+    return abs(expected - old.updated_at) < _TICK
 
 
 def _known(space: Space | None) -> Space:

@@ -1,4 +1,7 @@
-"""The API: one table of (method, path, what is read, handler, status), and the handlers. No transport knows more."""
+"""The handler of every route: a request that was read goes in, the reply that the route declares comes out.
+
+Here requests become the engine's own terms; no transport knows more than `HANDLERS`.
+"""
 
 from __future__ import annotations
 
@@ -6,112 +9,181 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 
-from kronmem.engine import answers, bodies
-from kronmem.engine.answers import Json
-from kronmem.engine.engine import Engine
-from kronmem.engine.recall import Hit
-from kronmem.engine.remembering import Place
-from kronmem.engine.store import Draft, Row
+from kronmem.api import ids, replies, requests, routes
+from kronmem.api.requests import EmptyRequest
+from kronmem.api.routes import AnyRoute, Route
+from kronmem.engine import serialize
+from kronmem.engine.engine import ANY_TIME, Engine
+from kronmem.engine.recall import Hit, Search
+from kronmem.engine.remembering import Change, Place
+from kronmem.engine.store import Draft, Filter, Page, Row
 from kronmem.errors import InvalidRequestError
 
 B = TypeVar("B", bound=BaseModel)
 B_co = TypeVar("B_co", bound=BaseModel, covariant=True)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Asked(Generic[B_co]):
-    """A request, read: whose memory, the ids in its path, what it says, and the id it was sent under."""
+class Invocation(Generic[B_co]):
+    """A request, read: the place in the store, the ids in its path, its body or query, and the id it was sent under."""
 
     place: Place
     ids: Mapping[str, str]
-    said: B_co
+    body: B_co
     key: str | None
 
 
-Handler = Callable[[Engine, Asked[B]], JsonValue]
+# Any: a handler takes the invocation with the request of its own route, which `_handles` has checked.
+Handler = Callable[[Engine, Invocation[Any]], object]
+HANDLERS: dict[AnyRoute, Handler] = {}
 
 
-@dataclass(frozen=True)
-class Route:
-    """One row of the API. `reads` is the model of the body, or of the query string of a GET."""
+def _handles(
+    route: Route[B, R],
+) -> Callable[[Callable[[Engine, Invocation[B]], R]], Callable[[Engine, Invocation[B]], R]]:
+    """Attach a handler to a route; its types are held to the route's request and reply."""
 
-    method: str
-    path: str
-    reads: type[BaseModel]
-    handler: Callable[[Engine, Asked[BaseModel]], JsonValue]
-    status: int
+    def attach(handler: Callable[[Engine, Invocation[B]], R]) -> Callable[[Engine, Invocation[B]], R]:
+        HANDLERS[route] = handler
+        return handler
 
-
-def _route(method: str, path: str, reads: type[B], handler: Handler[B], status: int = 200) -> Route:
-    # The cast is safe because whoever calls the handler validates with `reads` first.
-    return Route(method, path, reads, cast("Handler[BaseModel]", handler), status)
+    return attach
 
 
 # Memories
 
 
-def _remember(engine: Engine, asked: Asked[bodies.Remember]) -> JsonValue:
-    return _kept(engine, asked.place, [asked.said.draft(asked.key)])[0]
+@_handles(routes.REMEMBER)
+def _remember(engine: Engine, asked: Invocation[requests.RememberRequest]) -> replies.MemoryReply:
+    return _stored(engine, asked.place, [_draft(asked.body, asked.key)])[0]
 
 
-def _remember_many(engine: Engine, asked: Asked[bodies.Batch]) -> JsonValue:
-    drafts = [memory.draft() for memory in asked.said.memories]
-    return {"memories": list[JsonValue](_kept(engine, asked.place, drafts))}
+@_handles(routes.BATCH)
+def _remember_many(engine: Engine, asked: Invocation[requests.BatchRequest]) -> replies.BatchReply:
+    return {"memories": _stored(engine, asked.place, [_draft(memory) for memory in asked.body.memories])}
 
 
-def _kept(engine: Engine, place: Place, drafts: Sequence[Draft]) -> list[Json]:
+def _stored(engine: Engine, place: Place, drafts: Sequence[Draft]) -> list[replies.MemoryReply]:
     kept, count = engine.remember(place, drafts)
-    return [answers.memory(place.agent, k.row, count=count, deduplicated=k.deduplicated) for k in kept]
+    return [serialize.memory(place.agent, k.row, count=count, deduplicated=k.deduplicated) for k in kept]
 
 
-def _import(engine: Engine, asked: Asked[bodies.Batch]) -> JsonValue:
-    engine.remember(asked.place, [memory.draft() for memory in asked.said.memories])
-    return {"imported": len(asked.said.memories), "failed": 0, "errors": []}
+def _draft(body: requests.RememberRequest, key: str | None = None) -> Draft:
+    reserved, metadata = body.reserved()
+    days = None if body.ttl_days is None else body.ttl_days * 86400
+    return Draft(
+        content=body.content,
+        memory_type=reserved.type or body.memory_type,
+        session_id=body.session_id,
+        tags=reserved.tags if reserved.tags is not None else body.tags or (),
+        metadata=metadata,
+        ttl=days if body.ttl_seconds is None else body.ttl_seconds,
+        pinned=body.pinned,
+        client_id=reserved.id or key,
+        role=reserved.role or body.role,
+        key=reserved.key or body.key,
+        supersedes=reserved.supersedes or body.supersedes,
+        said_at=_seconds(reserved.said_at),
+    )
 
 
-def _recall(engine: Engine, asked: Asked[bodies.Recall]) -> JsonValue:
-    search = asked.said.search()
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
+
+
+@_handles(routes.BULK_IMPORT)
+def _import(engine: Engine, asked: Invocation[requests.BatchRequest]) -> replies.ImportReply:
+    engine.remember(asked.place, [_draft(memory) for memory in asked.body.memories])
+    return {"imported": len(asked.body.memories), "failed": 0, "errors": []}
+
+
+@_handles(routes.RECALL)
+def _recall(engine: Engine, asked: Invocation[requests.RecallRequest]) -> replies.RecallReply:
+    search = _search(asked.body)
     hits = engine.recall(asked.place, search)
     agent = asked.place.agent
-    reply: Json = {"query": search.query, "results": [answers.hit(agent, h) for h in hits], "total_found": len(hits)}
-    if asked.said.kronmem is None:  # our own client reads `results`: it need not be sent everything twice
-        reply["memories"] = [answers.flat_hit(agent, h) for h in hits]
+    reply: replies.RecallReply = {
+        "query": search.query,
+        "results": [serialize.hit(agent, hit) for hit in hits],
+        "total_found": len(hits),
+    }
+    if asked.body.kronmem is None:  # our own client reads `results`: it need not be sent everything twice
+        reply["memories"] = [serialize.flat_hit(agent, hit) for hit in hits]
     return reply
 
 
-def _inject(engine: Engine, asked: Asked[bodies.Recall]) -> JsonValue:
+def _search(body: requests.RecallRequest) -> Search:
+    """As the engine takes it; the reserved object wins over the fields around it."""
+    reserved = body.kronmem or requests.ReservedSearch()
+    query = body.query if body.query is not None else body.message
+    return Search(
+        query=query or "",
+        limit=reserved.limit or body.limit or body.top_k or 5,
+        threshold=body.threshold,
+        only=Filter(
+            body.session_id,
+            reserved.memory_type or body.memory_type,
+            reserved.tags or body.tags or (),
+            since=_seconds(reserved.since),
+            until=_seconds(reserved.until),
+        ),
+        count_access=reserved.count_access,
+    )
+
+
+@_handles(routes.INJECT_CONTEXT)
+def _inject_context(engine: Engine, asked: Invocation[requests.RecallRequest]) -> replies.ContextReply:
     hits = _context_hits(engine, asked)
-    context = answers.context(hits)
-    memories: list[JsonValue] = [answers.hit(asked.place.agent, h) for h in hits]
+    context = serialize.context(hits)
+    memories = [serialize.hit(asked.place.agent, hit) for hit in hits]
     return {"context_block": context, "context": context, "memories_used": len(hits), "memories": memories}
 
 
-def _context_hits(engine: Engine, asked: Asked[bodies.Recall]) -> list[Hit]:
-    search = asked.said.search()
-    if search.query == bodies.GENERAL:
+def _context_hits(engine: Engine, asked: Invocation[requests.RecallRequest]) -> list[Hit]:
+    search = _search(asked.body)
+    if search.query == ids.GENERAL_QUERY:
         return engine.latest(asked.place, search.only, search.limit)
     return engine.recall(asked.place, search)
 
 
-def _list(engine: Engine, asked: Asked[bodies.Listing]) -> JsonValue:
-    said, place = asked.said, asked.place
-    page = said.page_after(_position(engine, place, said.after))
-    rows, total = engine.memories(place, said.filter(), replace(page, limit=page.limit + 1))
+@_handles(routes.LIST_MEMORIES)
+def _list_memories(engine: Engine, asked: Invocation[requests.ListRequest]) -> replies.PageReply:
+    body, place = asked.body, asked.place
+    only = Filter(
+        body.session_id,
+        body.memory_type,
+        body.tag,
+        body.search,
+        since=_seconds(body.since),
+        until=_seconds(body.until),
+        history=body.history,
+    )
+    page = _page(body, _position(engine, place, body.after))
+    rows, total = engine.memories(place, only, replace(page, limit=page.limit + 1))
     rows, more = rows[: page.limit], rows[page.limit :]
     return {
-        "memories": [answers.memory(place.agent, row) for row in rows],
+        "memories": [serialize.memory(place.agent, row) for row in rows],
         "total": total,
-        "page": said.page,
+        "page": body.page,
         "per_page": page.limit,
         "pages": max(-(-total // page.limit), 1),
         "next": _mark(rows[-1]) if more else None,
     }
+
+
+def _page(body: requests.ListRequest, after: tuple[int, int] | None) -> Page:
+    """Which part of the list; the vendor's SDK says `limit` and `offset`."""
+    size = body.limit or body.per_page
+    offset = (body.page - 1) * size if body.offset is None else body.offset
+    return Page(body.sort, size, 0 if after else offset, after)
 
 
 def _mark(row: Row) -> str:
@@ -128,35 +200,101 @@ def _position(engine: Engine, place: Place, after: str | None) -> tuple[int, int
     return row.number, row.access_count
 
 
-def _export(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
+@_handles(routes.EXPORT)
+def _export(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.ExportReply:
     rows = engine.all_memories(asked.place)
-    memories: list[JsonValue] = [answers.memory(asked.place.agent, row) for row in rows]
+    memories = [serialize.memory(asked.place.agent, row) for row in rows]
     return {"agent_id": asked.place.agent, "total": len(memories), "memories": memories}
 
 
-def _memory(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
-    return answers.memory(asked.place.agent, engine.memory(asked.place, asked.ids["memory"]))
+@_handles(routes.GET_MEMORY)
+def _get_memory(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.MemoryReply:
+    return serialize.memory(asked.place.agent, engine.memory(asked.place, asked.ids["memory"]))
 
 
-def _update(engine: Engine, asked: Asked[bodies.Update]) -> JsonValue:
-    row = engine.update(asked.place, asked.ids["memory"], asked.said.pinned, asked.said.memory_type)
-    return answers.memory(asked.place.agent, row)
+@_handles(routes.UPDATE_MEMORY)
+def _update_memory(engine: Engine, asked: Invocation[requests.UpdateRequest]) -> replies.MemoryReply:
+    body = asked.body
+    ttl = None if body.ttl_days is None else body.ttl_days * 86400
+    change = Change(body.content, body.memory_type, body.tags, body.metadata, body.pinned, ttl)
+    return serialize.memory(asked.place.agent, engine.update(asked.place, asked.ids["memory"], change))
 
 
-def _forget(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
+@_handles(routes.HISTORY)
+def _history(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.HistoryReply:
+    rows = engine.history(asked.place, asked.ids["memory"])
+    return {"memories": [serialize.memory(asked.place.agent, row) for row in rows]}
+
+
+@_handles(routes.SUMMARY)
+def _summary(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.SummaryReply:
+    found = engine.totals(asked.place)
+    by = (dict(found.types), dict(found.tags), dict(found.sessions), dict(found.days))
+    return {"count": found.count, "types": by[0], "tags": by[1], "sessions": by[2], "days": by[3]}
+
+
+@_handles(routes.ERASE)
+def _erase(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.EraseReply:
+    gone, complete = engine.erase(asked.place)
+    return {
+        "memories": gone.memories,
+        "history": gone.history,
+        "state": gone.state,
+        "receipts": gone.receipts,
+        "complete": complete,
+    }
+
+
+@_handles(routes.RESTORE)
+def _restore(engine: Engine, asked: Invocation[requests.RestoreRequest]) -> replies.RestoreReply:
+    restored = engine.restore(asked.place, [_row(memory) for memory in asked.body.memories])
+    return {"restored": restored, "present": len(asked.body.memories) - restored}
+
+
+def _row(body: requests.RestoredMemory) -> Row:
+    created_at, updated_at = body.created_at.timestamp(), _seconds(body.updated_at)
+    return Row(
+        number=0,
+        id=body.id,
+        content=body.content,
+        memory_type=body.memory_type,
+        session_id=body.session_id,
+        tags=tuple(dict.fromkeys(body.tags)),
+        metadata=body.metadata,
+        created_at=created_at,
+        expires_at=_seconds(body.expires_at),
+        pinned=body.pinned,
+        access_count=body.access_count,
+        said_at=max(created_at, updated_at or created_at),
+        updated_at=updated_at,
+        role=body.role,
+        key=body.key,
+        superseded_by=body.superseded_by,
+    )
+
+
+@_handles(routes.FORGET)
+def _forget(engine: Engine, asked: Invocation[EmptyRequest]) -> None:
     engine.forget(asked.place, asked.ids["memory"])
-    return None
 
 
-def _clear(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
+@_handles(routes.CLEAR)
+def _clear(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.ClearReply:
     return {"deleted": engine.clear(asked.place)}
 
 
-def _clear_session(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
+@_handles(routes.CLEAR_SOME)
+def _clear_some(engine: Engine, asked: Invocation[requests.ClearRequest]) -> replies.ClearReply:
+    return {"deleted": engine.clear(asked.place, asked.body.session_id, _seconds(asked.body.before))}
+
+
+@_handles(routes.CLEAR_SESSION)
+def _clear_session(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.ClearReply:
     return {"deleted": engine.clear(asked.place, asked.ids["session"])}
 
 
-def _sessions(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
+@_handles(routes.LIST_SESSIONS)
+def _list_sessions(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.SessionsReply:
     found = engine.sessions(asked.place)
     return {"sessions": [{"session_id": session, "count": count} for session, count in found]}
 
@@ -164,92 +302,73 @@ def _sessions(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
 # Agents
 
 
-def _agents(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
-    return [answers.agent(space) for space in engine.agents(asked.place)]
+@_handles(routes.LIST_AGENTS)
+def _list_agents(engine: Engine, asked: Invocation[EmptyRequest]) -> list[replies.AgentReply]:
+    return [serialize.agent(space) for space in engine.agents(asked.place)]
 
 
-def _create_agent(engine: Engine, asked: Asked[bodies.Agent]) -> JsonValue:
-    said = asked.said
-    place = Place(asked.place.owner, said.name, asked.place.timeout)
-    return answers.agent(engine.describe_agent(place, said.description, said.metadata, create=True))
+@_handles(routes.CREATE_AGENT)
+def _create_agent(engine: Engine, asked: Invocation[requests.AgentRequest]) -> replies.AgentReply:
+    body = asked.body
+    place = Place(asked.place.owner, body.name, asked.place.timeout)
+    return serialize.agent(engine.describe_agent(place, body.description, body.metadata, create=True))
 
 
-def _agent(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
-    return answers.agent(engine.agent(asked.place))
+@_handles(routes.GET_AGENT)
+def _get_agent(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.AgentReply:
+    return serialize.agent(engine.agent(asked.place))
 
 
-def _update_agent(engine: Engine, asked: Asked[bodies.AgentUpdate]) -> JsonValue:
-    said = asked.said
-    if said.name not in (None, asked.place.agent):
+@_handles(routes.UPDATE_AGENT)
+def _update_agent(engine: Engine, asked: Invocation[requests.AgentUpdateRequest]) -> replies.AgentReply:
+    body = asked.body
+    if body.name not in (None, asked.place.agent):
         raise InvalidRequestError("An agent's name is its id and cannot change", status=422)
-    return answers.agent(engine.describe_agent(asked.place, said.description, said.metadata, create=False))
+    return serialize.agent(engine.describe_agent(asked.place, body.description, body.metadata, create=False))
 
 
-def _drop_agent(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
+@_handles(routes.DELETE_AGENT)
+def _delete_agent(engine: Engine, asked: Invocation[EmptyRequest]) -> None:
     engine.drop_agent(asked.place)
-    return None
 
 
 # State
 
 
-def _set_state(engine: Engine, asked: Asked[bodies.State]) -> JsonValue:
-    engine.set_state(asked.place, asked.ids["key"], json.dumps(asked.said.value))
-    return {"key": asked.ids["key"], "stored": True}
+@_handles(routes.SET_STATE)
+def _set_state(engine: Engine, asked: Invocation[requests.StateRequest]) -> replies.StateStoredReply:
+    body, key = asked.body, asked.ids["key"]
+    expected = _seconds(body.if_updated_at) if "if_updated_at" in body.model_fields_set else ANY_TIME
+    updated_at = engine.set_state(asked.place, key, json.dumps(body.value), expected)
+    return {"key": key, "stored": True, "updated_at": serialize.timestamp(updated_at)}
 
 
-def _state(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
-    kept = engine.state(asked.place, asked.ids["key"])
-    times: Json = {"created_at": answers.timestamp(kept.created_at), "updated_at": answers.timestamp(kept.updated_at)}
-    return {"key": asked.ids["key"], "value": json.loads(kept.value), **times}
+@_handles(routes.GET_STATE)
+def _get_state(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.StateReply:
+    key = asked.ids["key"]
+    return serialize.state(key, engine.state(asked.place, key))
 
 
-def _delete_state(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
+@_handles(routes.DELETE_STATE)
+def _delete_state(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.StateDeletedReply:
     engine.delete_state(asked.place, asked.ids["key"])
     return {"deleted": True}
 
 
-def _state_keys(engine: Engine, asked: Asked[bodies.Nothing]) -> JsonValue:
-    return {"keys": list[JsonValue](engine.state_keys(asked.place))}
+@_handles(routes.LIST_STATE_KEYS)
+def _list_state_keys(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.StateKeysReply:
+    return {"keys": engine.state_keys(asked.place)}
 
 
-def _health(_engine: Engine, _asked: Asked[bodies.Nothing]) -> JsonValue:
-    return {"status": "ok", "service": "kronmem", "version": _version()}
+@_handles(routes.HEALTH)
+def _health(_engine: Engine, _asked: Invocation[EmptyRequest]) -> replies.HealthReply:
+    return {"status": "ok", "service": "kronmem", "version": installed_version()}
 
 
 @lru_cache(maxsize=1)
-def _version() -> str:
+def installed_version() -> str:
+    """The version of the installed package."""
     try:
         return version("kronmem")
     except PackageNotFoundError:  # a checkout that was never installed
         return "0"
-
-
-_AGENT = "/api/v1/agents/{agent}"
-
-# Fixed words stand before ids: the first row that fits answers.
-ROUTES: tuple[Route, ...] = (
-    _route("GET", "/health", bodies.Nothing, _health),
-    _route("GET", "/api/v1/agents", bodies.Nothing, _agents),
-    _route("POST", "/api/v1/agents", bodies.Agent, _create_agent, 201),
-    _route("GET", _AGENT, bodies.Nothing, _agent),
-    _route("PATCH", _AGENT, bodies.AgentUpdate, _update_agent),
-    _route("DELETE", _AGENT, bodies.Nothing, _drop_agent, 204),
-    _route("POST", f"{_AGENT}/remember", bodies.Remember, _remember, 201),
-    _route("POST", f"{_AGENT}/recall", bodies.Recall, _recall),
-    _route("POST", f"{_AGENT}/inject-context", bodies.Recall, _inject),
-    _route("POST", f"{_AGENT}/memories/batch", bodies.Batch, _remember_many, 201),
-    _route("POST", f"{_AGENT}/memories/bulk-import", bodies.Batch, _import),
-    _route("GET", f"{_AGENT}/memories/export", bodies.Nothing, _export),
-    _route("GET", f"{_AGENT}/memories", bodies.Listing, _list),
-    _route("DELETE", f"{_AGENT}/memories", bodies.Nothing, _clear),
-    _route("GET", f"{_AGENT}/memories/{{memory}}", bodies.Nothing, _memory),
-    _route("PATCH", f"{_AGENT}/memories/{{memory}}", bodies.Update, _update),
-    _route("DELETE", f"{_AGENT}/memories/{{memory}}", bodies.Nothing, _forget, 204),
-    _route("GET", f"{_AGENT}/sessions", bodies.Nothing, _sessions),
-    _route("DELETE", f"{_AGENT}/sessions/{{session}}", bodies.Nothing, _clear_session),
-    _route("GET", f"{_AGENT}/state", bodies.Nothing, _state_keys),
-    _route("GET", f"{_AGENT}/state/{{key}}", bodies.Nothing, _state),
-    _route("PUT", f"{_AGENT}/state/{{key}}", bodies.State, _set_state),
-    _route("DELETE", f"{_AGENT}/state/{{key}}", bodies.Nothing, _delete_state),
-)

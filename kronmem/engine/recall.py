@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from kronmem.engine import ranking, terms
 from kronmem.engine.embedding import cosine
+from kronmem.engine.index import memory_of
 from kronmem.engine.store import Filter, Found, Page, Reader, Row, Space
 
 BOUND = 4000
@@ -32,6 +33,7 @@ class Search:
     limit: int = 5
     threshold: float | None = None
     only: Filter = EVERYTHING
+    count_access: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def latest(rows: Reader, space: Space, only: Filter, limit: int, now: float) -> 
 
 
 def _score(rows: Reader, space: Space, question: ranking.Question, within: frozenset[int] | None) -> dict[int, float]:
-    weights = ranking.Weights(space.count, max(space.words / max(space.count, 1), 1.0))
+    weights = ranking.Weights(space.passages, max(space.words / max(space.passages, 1), 1.0))
     bounds = {term: BOUND if said else SOFT_BOUND for term, said in question.terms().items()}
     found = rows.postings(space, bounds, within)
     variants = {
@@ -83,18 +85,28 @@ def _score(rows: Reader, space: Space, question: ranking.Question, within: froze
     bounds |= new
     if any(where.cut for where in found.values()):
         rare = {term: where if not where.cut else replace(where, postings=()) for term, where in found.items()}
-        best = ranking.by_relevance(ranking.score(question, rare, weights))[:COMPLETED]
+        best = ranking.by_relevance(_by_memory(ranking.score(question, rare, weights)))[:COMPLETED]
         found = {
             t: _completed(rows, space, t, where, best) if bounds[t] == BOUND else where for t, where in found.items()
         }
-    return ranking.in_company(ranking.score(question, found, weights))
+    return ranking.in_company(_by_memory(ranking.score(question, found, weights)))
+
+
+def _by_memory(scores: Mapping[int, float]) -> dict[int, float]:
+    """The score of each memory: that of its best passage."""
+    found: dict[int, float] = {}
+    for passage, score in scores.items():
+        number = memory_of(passage)
+        if score > found.get(number, 0.0):
+            found[number] = score
+    return found
 
 
 def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequence[int]) -> Found:
     """Look a common term up also in the older memories that the rarer terms of the question found."""
     if not where.cut:
         return where
-    missing = frozenset(best) - {number for number, _, _ in where.postings}
+    missing = frozenset(best) - {memory_of(passage) for passage, _, _ in where.postings}
     return replace(where, postings=[*where.postings, *rows.postings(space, {term: BOUND}, missing)[term].postings])
 
 
@@ -123,7 +135,7 @@ def _rescore(
     """Mix words and vector for the best candidates; where words found too few, the newest memories fill up."""
     best = ranking.by_relevance(scores)[:RESCORED]
     numbers = list(dict.fromkeys((*best, *_newest(space, within, RESCORED - len(best)))))
-    vectors = rows.vectors(space, numbers)
+    vectors = rows.embeddings(space, numbers)
     mixed = {n: ranking.mix(scores.get(n, 0.0), cosine(vector, vectors.get(n))) for n in numbers}
     return {**scores, **{number: score for number, score in mixed.items() if score > 0}}
 

@@ -1,7 +1,10 @@
-"""What becomes of a memory that arrives: new, a repeat of a text, or a repeat of a request.
+"""What becomes of a memory that arrives: new, a repeat of a text, a repeat of a request, or a change of mind.
 
 A request may come twice because its reply was lost. The receipt of a client's id tells that from a second wish, also
 when the memory has been forgotten in between: what was deleted does not come back through a late retry.
+
+One current memory stands under a key. Which of two texts is the newer is decided by when they were said: a direct call
+is said when it arrives, one that waited in an outbox when it was queued, so that a late delivery buries nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +15,9 @@ import math
 import uuid
 from dataclasses import dataclass, replace
 
+from pydantic import JsonValue
+
+from kronmem.engine.index import indexed
 from kronmem.engine.ranking import COMPANY
 from kronmem.engine.store import Draft, Reader, Receipt, Row, Space, Writer
 from kronmem.errors import ConflictError, NotFoundError
@@ -24,6 +30,8 @@ PAUSE = 3600.0
 """After so many seconds without a memory, a conversation has ended."""
 _EVER = -math.inf
 """A time at which nothing had expired yet."""
+_TICK = 1e-6
+"""A direct call is said after the memory that it replaces, however coarse the clock is or how far it was set back."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +58,7 @@ def remember(rows: Writer, place: Place, draft: Draft, now: float, new: list[tup
     if (again := _replayed(rows, place, space, draft, body, now)) is not None:
         return again
     space = space or rows.open_space(place.owner, place.agent, now)
-    kept = _merged(rows, space, draft, now)
-    if kept is None:
-        kept = Kept(_fresh(draft, draft.client_id, _next_number(rows, space, draft, now), now))
-        new.append((rows.insert(space, kept.row), kept.row.content))
+    kept = _stored(rows, space, draft, now, new)
     if draft.client_id:
         receipt = Receipt(kept.row.id, body, kept.deduplicated)
         rows.write_receipt(place.owner, place.agent, draft.client_id, receipt, now)
@@ -65,6 +70,8 @@ def _replayed(rows: Writer, place: Place, space: Space | None, draft: Draft, bod
         return None
     receipt = rows.receipt(place.owner, place.agent, draft.client_id)
     if receipt is None:
+        if rows.is_erased(place.owner, place.agent, draft.client_id):
+            return Kept(_fresh(draft, draft.client_id, 0, now))
         return _outlived(rows, space, draft, now) if space else None
     if receipt.body != body:
         raise ConflictError("This id was already used for another memory", status=409)
@@ -83,25 +90,145 @@ def _outlived(rows: Writer, space: Space, draft: Draft, now: float) -> Kept | No
     return Kept(row) if row is not None else None
 
 
-def _merged(rows: Writer, space: Space, draft: Draft, now: float) -> Kept | None:
-    old = rows.same_text(space, draft.session_id, draft.content)
-    if old is not None and _expired(old, now):
-        rows.delete(space, [old])
+def _stored(rows: Writer, space: Space, draft: Draft, now: float, new: list[tuple[int, str]]) -> Kept:
+    """Store what is no repeat of a request: as a new memory, as news about a text that is there, or as history."""
+    replaced = _replaced(rows, space, draft, now)
+    draft = replace(draft, key=draft.key or next((old.key for old in replaced if old.key), None))
+    same = _unless_expired(rows, space, rows.same_text(space, draft.session_id, draft.key, draft.content), now)
+    others = [old for old in replaced if same is None or old.id != same.id]
+    row = _fresh(draft, draft.client_id, space.last + 1, now, after=max((old.said_at for old in others), default=_EVER))
+    if same is not None:
+        row = _merged(rows, space, same, draft, row, now)
+    newer = max(others, key=_said, default=None)
+    if same is None and newer is not None and _said(newer) > _said(row):
+        row = replace(row, superseded_by=newer.id)
+        rows.insert(space, row, None)
+    for old in others:
+        if row.superseded_by is None or old is not newer:
+            rows.supersede(space, old, row.superseded_by or row.id)
+    if row.superseded_by is not None:
+        return Kept(row)
+    if same is None:
+        row = replace(row, number=_next_number(rows, space, draft, now))
+        entries = indexed(row)
+        row = replace(row, passages=len(entries.lengths))
+        new.append((rows.insert(space, row, entries), row.content))
+    return Kept(row, deduplicated=same is not None)
+
+
+def _replaced(rows: Writer, space: Space, draft: Draft, now: float) -> list[Row]:
+    """The current memories that this one takes the place of: the one under its key, the one it names by id."""
+    found = [rows.keyed(space, draft.session_id, draft.key)] if draft.key else []
+    if draft.supersedes is not None:
+        found.append(_named(rows, space, draft, draft.supersedes, now))
+    living = (_unless_expired(rows, space, old, now) for old in found)
+    return list({old.id: old for old in living if old is not None}.values())
+
+
+def _named(rows: Writer, space: Space, draft: Draft, memory_id: str, now: float) -> Row:
+    """The memory of that id, or the current one that has taken its place since."""
+    row = rows.find(space, memory_id, now)
+    if row is None or row.session_id != draft.session_id:
+        raise NotFoundError("The memory to supersede was not found in this session", status=404)
+    while row.superseded_by is not None and (later := rows.find(space, row.superseded_by, now)) is not None:
+        row = later
+    return row
+
+
+def _unless_expired(rows: Writer, space: Space, row: Row | None, now: float) -> Row | None:
+    if row is not None and _expired(row, now):
+        rows.delete(space, [row])
         return None
-    if old is None:
-        return None
+    return row
+
+
+def _merged(rows: Writer, space: Space, old: Row, draft: Draft, said: Row, now: float) -> Row:
+    """The same text again: what it brings along is added, and it counts as said now."""
     new = replace(
         old,
         tags=tuple(dict.fromkeys((*old.tags, *draft.tags))),
         metadata=draft.metadata or old.metadata,
         expires_at=_later(old.expires_at, _expiry(draft, now)),
         pinned=old.pinned or draft.pinned,
+        said_at=max(old.said_at, said.said_at),
     )
-    rows.revise(space, old, new)
-    return Kept(new, deduplicated=True)
+    return revised(rows, space, old, new)
 
 
-def _fresh(draft: Draft, client_id: str | None, number: int, now: float) -> Row:
+def revised(rows: Writer, space: Space, old: Row, new: Row) -> Row:
+    """Write a changed memory, indexed anew if that is found by something else now."""
+    if (old.content, old.memory_type, old.tags) == (new.content, new.memory_type, new.tags):
+        rows.revise(space, old, new)
+        return new
+    entries = indexed(new)
+    new = replace(new, passages=len(entries.lengths))
+    rows.revise(space, old, new, entries)
+    return new
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to change about a memory; None leaves as it is. A `ttl` of 0 removes the lifetime."""
+
+    content: str | None = None
+    memory_type: str | None = None
+    tags: tuple[str, ...] | None = None
+    metadata: dict[str, JsonValue] | None = None
+    pinned: bool | None = None
+    ttl: int | None = None
+
+
+def update(rows: Writer, space: Space, old: Row, change: Change, now: float) -> Row:
+    """Change a current memory; its former text becomes history."""
+    if old.superseded_by is not None:
+        raise ConflictError(f"This memory was superseded by {old.superseded_by}: update that one", status=409)
+    pinned = old.pinned if change.pinned is None else change.pinned
+    expires_at = old.expires_at if change.ttl is None else (now + change.ttl if change.ttl else None)
+    new = replace(
+        old,
+        content=old.content if change.content is None else change.content,
+        memory_type=change.memory_type or old.memory_type,
+        tags=old.tags if change.tags is None else tuple(dict.fromkeys(change.tags)),
+        metadata=old.metadata if change.metadata is None else change.metadata,
+        pinned=pinned,
+        expires_at=None if pinned else expires_at,
+        updated_at=now,
+    )
+    if new.content == old.content:
+        return revised(rows, space, old, new)
+    if _taken(rows, space, new, now):
+        raise ConflictError("Another memory of this session has that text already", status=409)
+    new = replace(new, said_at=max(now, old.said_at + _TICK))
+    former = replace(old, number=space.last + 1, id=str(uuid.uuid4()), superseded_by=old.id, passages=0)
+    changed = revised(rows, space, old, new)
+    rows.insert(space, former, None)
+    return changed
+
+
+def _taken(rows: Writer, space: Space, new: Row, now: float) -> bool:
+    other = _unless_expired(rows, space, rows.same_text(space, new.session_id, new.key, new.content), now)
+    return other is not None and other.id != new.id
+
+
+def restore(rows: Writer, space: Space, exported: Row, now: float) -> bool:
+    """Keep an exported memory as it was, under the next number; False when its id or its text is there already."""
+    if rows.find(space, exported.id, _EVER) is not None or _expired(exported, now):
+        return False
+    row = replace(exported, number=space.last + 1)
+    if row.superseded_by is not None:
+        rows.insert(space, row, None)
+        return True
+    if row.key is not None and rows.keyed(space, row.session_id, row.key) is not None:
+        return False
+    if rows.same_text(space, row.session_id, row.key, row.content) is not None:
+        return False
+    entries = indexed(row)
+    rows.insert(space, replace(row, passages=len(entries.lengths)), entries)
+    return True
+
+
+def _fresh(draft: Draft, client_id: str | None, number: int, now: float, after: float = _EVER) -> Row:
+    said_at = max(now, after + _TICK) if draft.said_at is None else min(draft.said_at, now)
     return Row(
         number=number,
         id=_as_uuid(client_id) or str(uuid.uuid4()),
@@ -110,10 +237,13 @@ def _fresh(draft: Draft, client_id: str | None, number: int, now: float) -> Row:
         session_id=draft.session_id,
         tags=tuple(dict.fromkeys(draft.tags)),
         metadata=draft.metadata,
-        created_at=now,
+        created_at=now if draft.said_at is None else said_at,
         expires_at=_expiry(draft, now),
         pinned=draft.pinned,
         access_count=0,
+        said_at=said_at,
+        role=draft.role,
+        key=draft.key,
     )
 
 
@@ -122,6 +252,10 @@ def _next_number(rows: Writer, space: Space, draft: Draft, now: float) -> int:
     session_id, at = rows.last_said(space) or (None, -math.inf)
     goes_on = session_id == draft.session_id and abs(now - at) <= PAUSE
     return space.last + (1 if goes_on else 1 + len(COMPANY))
+
+
+def _said(row: Row) -> tuple[float, str]:
+    return row.said_at, row.id
 
 
 def _expired(row: Row, now: float) -> bool:
@@ -144,8 +278,13 @@ def _as_uuid(client_id: str | None) -> str | None:
 
 
 def _fingerprint(place: Place, draft: Draft) -> bytes:
-    # Not the lifetime: what waited in an outbox arrives with what is left of it, and is still the same memory.
-    said = [place.agent, draft.content, draft.memory_type, draft.session_id, draft.tags, draft.metadata, draft.pinned]
+    # Not the lifetime, and not when it was said: what waited in an outbox arrives with what is left of the one and
+    # with the other, and is still the same memory.
+    said: list[object] = [place.agent, draft.content, draft.memory_type, draft.session_id]
+    said += [draft.tags, draft.metadata, draft.pinned]
+    more = {"role": draft.role, "key": draft.key, "supersedes": draft.supersedes}
+    if any(more.values()):  # else as kronmem 0.1 made it: receipts outlive an upgrade
+        said.append(more)
     text = json.dumps(said, sort_keys=True)
     return hashlib.sha256(text.encode()).digest()
 
@@ -159,3 +298,10 @@ def resolve(rows: Reader, place: Place, memory_id: str, now: float) -> tuple[Spa
     if space is None or row is None:
         raise NotFoundError("Memory not found", status=404)
     return space, row
+
+
+def history(rows: Reader, space: Space, row: Row, now: float) -> list[Row]:
+    """The current memory and all that it took the place of, the latest said first."""
+    while row.superseded_by is not None and (later := rows.find(space, row.superseded_by, now)) is not None:
+        row = later
+    return [row, *rows.former(space, row.id, now)]

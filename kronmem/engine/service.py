@@ -1,4 +1,4 @@
-"""A `Request` comes in, the engine does what the table says, a `Reply` goes out.
+"""A `Request` comes in, the handler of its route asks the engine, a `Reply` goes out.
 
 Errors have FastAPI's shape: `{"detail": "..."}` or `{"detail": [{"type", "loc", "msg"}]}`; inputs are not echoed.
 """
@@ -12,13 +12,15 @@ from urllib.parse import unquote
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
+from kronmem.api.requests import valid_id
+from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
 from kronmem.core.wire import Reply, Request
-from kronmem.engine.bodies import valid_id
 from kronmem.engine.engine import Engine
-from kronmem.engine.handlers import ROUTES, Asked, Route
+from kronmem.engine.handlers import HANDLERS, Invocation
 from kronmem.engine.remembering import Place
 from kronmem.errors import InvalidRequestError, KronmemError, StatusError
 
+_ROUTER = Router(ROUTES)
 _log = logging.getLogger("kronmem.engine")
 
 
@@ -30,62 +32,41 @@ class Service:
 
     def handle(self, request: Request, owner: str = "") -> Reply:
         """Answer one request. Raised are only a store that cannot be used and a deadline that has passed."""
+        if match := _ROUTER.find(request.method, request.path):
+            return self.answer(match, request, owner)
+        if _ROUTER.allowed(request.method, request.path):
+            return _reply(405, {"detail": "Method Not Allowed"})
+        return _reply(404, {"detail": "Not Found"})
+
+    def answer(self, match: Match, request: Request, owner: str) -> Reply:
+        """Answer a request of a known route; its method and path are not looked at again."""
         try:
-            return self._answer(request, owner)
+            return self._answer(match, request, owner)
         except ValidationError as error:
-            place = "query" if request.method == "GET" else "body"
-            return _reply(422, {"detail": _problems(error, place)})
+            place = "query" if match.route.method == "GET" else "body"
+            return _reply(422, {"detail": validation_problems(error, place)})
         except StatusError as error:
             return _reply(error.status, {"detail": error.message})
         except KronmemError:
             raise
-        except Exception:  # noqa: BLE001 - a service answers whatever happens inside; the log has the rest
-            _log.exception("%s request failed", request.method)
+        except Exception:  # noqa: BLE001 - a service answers every request; the log has the traceback
+            _log.exception("%s request failed", match.route.method)
             return _reply(500, {"detail": "Internal error; its traceback is in the log of kronmem.engine"})
 
     def close(self) -> None:
         """Close the engine and its store."""
         self._engine.close()
 
-    def _answer(self, request: Request, owner: str) -> Reply:
-        route, ids = _find(request)
+    def _answer(self, match: Match, request: Request, owner: str) -> Reply:
+        route, ids = match.route, _ids(match)
         place = Place(owner, ids.get("agent", ""), request.timeout)
-        said = route.reads.model_validate(_said(route, request))
-        return _reply(route.status, route.handler(self._engine, Asked(place, ids, said, _key(request))))
+        body = route.request.model_validate(_body(route, request))
+        return _reply(route.status, HANDLERS[route](self._engine, Invocation(place, ids, body, _key(request))))
 
 
-def _find(request: Request) -> tuple[Route, dict[str, str]]:
-    segments = request.path.split("/")
-    others = False
-    for route, fixed in _BY_LENGTH.get(len(segments), ()):
-        if all(segments[at] == part for at, part in fixed):
-            if route.method == request.method:
-                return route, _ids(route, segments)
-            others = True
-    if others:
-        raise StatusError("Method Not Allowed", status=405)
-    raise StatusError("Not Found", status=404)
-
-
-def _by_length() -> dict[int, list[tuple[Route, list[tuple[int, str]]]]]:
-    """The routes by how many parts their paths have, each with the parts that are not ids, last first."""
-    found: dict[int, list[tuple[Route, list[tuple[int, str]]]]] = {}
-    for route in ROUTES:
-        parts = route.path.split("/")
-        fixed = [(at, part) for at, part in enumerate(parts) if not part.startswith("{")][::-1]
-        found.setdefault(len(parts), []).append((route, fixed))
-    return found
-
-
-_BY_LENGTH = _by_length()
-
-
-def _ids(route: Route, segments: list[str]) -> dict[str, str]:
-    named = [
-        (part[1:-1], found) for part, found in zip(route.path.split("/"), segments, strict=True) if part.startswith("{")
-    ]
+def _ids(match: Match) -> dict[str, str]:
     try:
-        return {name: valid_id(unquote(segment, errors="strict")) for name, segment in named}
+        return {name: valid_id(unquote(segment, errors="strict")) for name, segment in match.segments.items()}
     except ValueError as error:  # UnicodeDecodeError is one too
         raise InvalidRequestError(f"Bad id in the path: {error}", status=422) from error
 
@@ -98,18 +79,18 @@ def _key(request: Request) -> str | None:
         raise InvalidRequestError(f"Bad Idempotency-Key: {error}", status=422) from error
 
 
-def _said(route: Route, request: Request) -> JsonValue:
-    if request.method == "GET":
+def _body(route: AnyRoute, request: Request) -> JsonValue:
+    if route.method == "GET":
         return _query(request)
-    if not route.reads.model_fields:
+    if not route.has_body:
         return {}
     try:
-        said: JsonValue = json.loads(request.body or b"", parse_constant=_refuse)
+        body: JsonValue = json.loads(request.body or b"", parse_constant=_refuse)
     except RecursionError:
         raise InvalidRequestError("The body is nested too deeply", status=422) from None
     except ValueError as error:  # not JSON, not UTF-8, or a number of absurd length
         raise InvalidRequestError("The body is not JSON", status=422) from error
-    return said
+    return body
 
 
 def _refuse(constant: str) -> float:
@@ -118,25 +99,23 @@ def _refuse(constant: str) -> float:
 
 def _query(request: Request) -> JsonValue:
     """Repeated parameters as a list, single ones as they are."""
-    said: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for name, value in request.query:
-        said.setdefault(name, []).append(value)
-    return {name: list[JsonValue](values) if len(values) > 1 else values[0] for name, values in said.items()}
+        found.setdefault(name, []).append(value)
+    return {name: list[JsonValue](values) if len(values) > 1 else values[0] for name, values in found.items()}
 
 
-def _problems(error: ValidationError, place: str) -> list[JsonValue]:
+def validation_problems(error: ValidationError, place: str) -> list[JsonValue]:
+    """The problems of a request as FastAPI lists them; inputs are not echoed."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    return [{"type": e["type"], "loc": [place, *e["loc"][:8]], "msg": e["msg"]} for e in found]
+    return [{"type": one["type"], "loc": [place, *one["loc"][:8]], "msg": one["msg"]} for one in found]
 
 
-def _reply(status: int, value: JsonValue) -> Reply:
+def _reply(status: int, value: object) -> Reply:
     if status == 204:
         return Reply(status)
     try:
         body = to_json(value)
-    except ValueError:  # half a character in metadata: JSON can escape it, UTF-8 cannot say it
+    except ValueError:  # a lone surrogate that an earlier version stored: JSON can escape it, UTF-8 cannot encode it
         body = json.dumps(value).encode()
     return Reply(status, body, {"content-type": "application/json", "content-length": str(len(body))})
-
-
-__all__ = ["ROUTES", "Service"]

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import JsonValue
 
-Sort = Literal["recent", "oldest", "access_count"]
+from kronmem.api.requests import Sort
 
 
 @dataclass(frozen=True)
 class Space:
-    """The memory space of one agent of one owner. `last` is the number of its newest memory, used or deleted."""
+    """The memory space of one agent of one owner. `last` is the highest number ever given to a memory in it."""
 
     id: int
     name: str
@@ -26,13 +26,20 @@ class Space:
     metadata: dict[str, JsonValue]
     created_at: float
     count: int
+    """Current memories, expired ones that are not yet swept included."""
+    passages: int
     words: int
+    """Passages and indexed terms of the current memories: their quotient is the average length of a passage."""
     last: int
+    generation: int = 0
+    """Raised by clear and erase: a write decided before must not reach rows that came after."""
+    revised: int = 0
+    """Raised when the text of a memory changes in place: codes that were read before no longer hold."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A memory about to be written; `ttl` in seconds, `client_id` the name its sender gave it."""
+    """A memory about to be written; `ttl` in seconds, `client_id` the id its sender gave it."""
 
     content: str
     memory_type: str = "fact"
@@ -42,6 +49,11 @@ class Draft:
     ttl: int | None = None
     pinned: bool = False
     client_id: str | None = None
+    role: str | None = None
+    key: str | None = None
+    supersedes: str | None = None
+    said_at: float | None = None
+    """When it was said, if that was before it arrived: it waited in an outbox."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,15 @@ class Row:
     expires_at: float | None
     pinned: bool
     access_count: int
+    said_at: float
+    """When the present text was said: decides which of two texts under one key is the newer."""
+    updated_at: float | None = None
+    role: str | None = None
+    key: str | None = None
+    superseded_by: str | None = None
+    """The id of the memory that took its place; None for a current one."""
+    passages: int = 0
+    """How many passages are indexed; 0 for a row of schema 1 that still has its old index entries."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +91,11 @@ class Filter:
     tags: tuple[str, ...] = ()
     search: str | None = None
     pinned: bool = False
+    since: float | None = None
+    until: float | None = None
+    """By `created_at`, from `since` on and before `until`."""
+    history: bool = False
+    """Superseded memories too."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +108,37 @@ class Page:
     after: tuple[int, int] | None = None
 
 
+PLACE_BITS = 12
+"""A passage's place is `number of its memory << PLACE_BITS | passage << 2 | kind`: 1,024 passages of 60 words are more
+than the longest text that is accepted, and four kinds tell who said it and whether it asks."""
+
 Posting = tuple[int, int, int]
-"""That in the memory with this number a term occurs so many times among so many terms."""
+"""That in the passage at this place a term occurs so many times among so many terms."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Where a term occurs: newest first, cut at a bound, and in about how many memories of the whole space."""
+    """Where a term occurs: newest first, cut at a bound, and in about how many passages of the whole space."""
 
     postings: Sequence[Posting]
     spread: float
     cut: bool
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """What a memory is found by: terms by passage, and the meaning of each passage."""
+
+    terms: Mapping[str, Sequence[tuple[int, int]]]
+    """By term: the passages it occurs in and how many times there."""
+    lengths: tuple[int, ...]
+    """How many terms each passage has."""
+    kinds: tuple[int, ...]
+    """Of each passage, who said it and whether it asks."""
+    labels: tuple[str, ...]
+    codes: bytes
+    vectors: bytes
+    """Of each passage, in order: its kind in one byte and its code; and its vector."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +159,47 @@ class StateValue:
     updated_at: float
 
 
+@dataclass(frozen=True)
+class Totals:
+    """Exact counts of the current memories of a space."""
+
+    count: int
+    types: Mapping[str, int]
+    tags: Mapping[str, int]
+    sessions: Mapping[str, int]
+    days: Mapping[str, int]
+    """By UTC day of `created_at`, as YYYY-MM-DD."""
+
+
+@dataclass(frozen=True)
+class Erased:
+    """How many rows of each kind an erasure removed."""
+
+    memories: int
+    history: int
+    state: int
+    receipts: int
+
+
 class Reader(Protocol):
     """One consistent view of the store. `now` hides what has expired by then."""
 
     def find_space(self, owner: str, name: str) -> Space | None: ...
     def spaces(self, owner: str) -> list[Space]: ...
     def count(self, space: Space, now: float, only: Filter = ...) -> int: ...
-    def find(self, space: Space, memory_id: str, now: float) -> Row | None: ...
-    def rows(self, space: Space, numbers: Sequence[int], now: float) -> dict[int, Row]: ...
+    def totals(self, space: Space, now: float) -> Totals: ...
+    def find(self, space: Space, memory_id: str, now: float) -> Row | None:
+        """A memory by its id, current or superseded."""
+        ...
+
+    def former(self, space: Space, memory_id: str, now: float) -> list[Row]:
+        """The memories that this one superseded, directly or through others, the latest said first."""
+        ...
+
+    def rows(self, space: Space, numbers: Sequence[int], now: float) -> dict[int, Row]:
+        """Current memories by number."""
+        ...
+
     def last_said(self, space: Space) -> tuple[str | None, float] | None: ...
     def page(self, space: Space, only: Filter, page: Page, now: float) -> list[Row]: ...
     def matching(self, space: Space, only: Filter) -> frozenset[int]: ...
@@ -129,15 +208,34 @@ class Reader(Protocol):
         ...
 
     def postings(self, space: Space, bounds: Mapping[str, int], within: frozenset[int] | None) -> dict[str, Found]:
-        """Where each of these terms occurs, at most its bound of the newest, within these numbers if any are named."""
+        """Where each of these terms occurs, at most its bound of the newest, within these memories if any are named."""
+        ...
+
+    def codes(self, space: Space, after: int) -> Iterable[tuple[int, bytes]]:
+        """The codes of the memories numbered higher than `after`, in order, packed as in `Indexed`."""
+        ...
+
+    def vectors(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
+        """By memory, one vector for each of its passages."""
         ...
 
     def sessions(self, space: Space, now: float) -> list[tuple[str, int]]: ...
     def receipt(self, owner: str, name: str, client_id: str) -> Receipt | None: ...
+    def is_erased(self, owner: str, name: str, client_id: str) -> bool:
+        """Did an erasure remove the memory with this id, not longer ago than receipts are kept?"""
+        ...
+
     def state(self, space: Space, key: str) -> StateValue | None: ...
     def state_keys(self, space: Space) -> list[str]: ...
-    def vectors(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]: ...
-    def without_vector(self, after: int, limit: int) -> list[tuple[int, str]]: ...
+    def embeddings(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]: ...
+    def without_embedding(self, after: int | None, limit: int) -> list[tuple[int, str]]: ...
+    def setting(self, name: str) -> str | None:
+        """A fact about the whole database: which model its embeddings are of, how far the index is filled."""
+        ...
+
+    def is_filled(self) -> bool:
+        """Has every current memory the index entries of this schema?"""
+        ...
 
 
 class Writer(Reader, Protocol):
@@ -146,17 +244,49 @@ class Writer(Reader, Protocol):
     def open_space(self, owner: str, name: str, now: float) -> Space: ...
     def describe_space(self, space: Space, description: str | None, metadata: Mapping[str, JsonValue]) -> None: ...
     def drop_space(self, space: Space) -> None: ...
-    def same_text(self, space: Space, session_id: str | None, content: str) -> Row | None: ...
-    def insert(self, space: Space, row: Row) -> int: ...
-    def revise(self, space: Space, old: Row, new: Row) -> None: ...
+    def same_text(self, space: Space, session_id: str | None, key: str | None, content: str) -> Row | None:
+        """The current memory with this text in this session and under this key."""
+        ...
+
+    def keyed(self, space: Space, session_id: str | None, key: str) -> Row | None:
+        """The current memory under this key in this session."""
+        ...
+
+    def insert(self, space: Space, row: Row, indexed: Indexed | None) -> int:
+        """Add a memory; a superseded one comes without an index and is not counted. The answer is its key."""
+        ...
+
+    def revise(self, space: Space, old: Row, new: Row, indexed: Indexed | None = None) -> None:
+        """Change a current memory in place; `indexed` comes along when what it is found by has changed."""
+        ...
+
+    def supersede(self, space: Space, old: Row, successor: str) -> None:
+        """Make a current memory history: it keeps its row and loses its index entries."""
+        ...
+
     def delete(self, space: Space, rows: Iterable[Row]) -> None: ...
-    def clear(self, space: Space, session_id: str | None) -> None: ...
+    def clear(self, space: Space, session_id: str | None, before: float | None) -> None:
+        """Delete memories with their history: all, those of a session, those created before a time."""
+        ...
+
+    def erase(self, owner: str, name: str, now: float) -> Erased:
+        """Remove everything of an agent; salted hashes of its ids stay for as long as receipts do."""
+        ...
+
     def count_access(self, space: Space, numbers: Sequence[int]) -> None: ...
     def write_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None: ...
     def sweep(self, now: float, receipts_before: float, bound: int) -> None: ...
     def set_state(self, space: Space, key: str, value: str, now: float) -> None: ...
     def delete_state(self, space: Space, key: str) -> bool: ...
-    def set_vectors(self, vectors: Iterable[tuple[int, bytes]]) -> None: ...
+    def set_embeddings(self, embeddings: Iterable[tuple[int, bytes]]) -> None: ...
+    def forget_embeddings(self) -> None:
+        """Drop the embeddings of all memories: another model is going to make new ones."""
+        ...
+
+    def set_setting(self, name: str, value: str) -> None: ...
+    def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
+        """Current memories that still have the index entries of schema 1."""
+        ...
 
 
 class Store(Protocol):
@@ -167,6 +297,10 @@ class Store(Protocol):
 
     def note(self) -> AbstractContextManager[Writer]:
         """A write that may be lost and never waits: `DeadlineError` when it would have to."""
+        ...
+
+    def scrub(self, timeout: float) -> bool:
+        """See that no deleted text is left in the files; False when a reader kept it from being finished in time."""
         ...
 
     def close(self) -> None: ...

@@ -104,7 +104,7 @@ class DurableFile:
         self._reserved = False
         with suppress(OSError):
             os.unlink(f"{self.path}-reserve")
-        file.checkpoint(ends - time.monotonic())
+        file.scrub(ends - time.monotonic())
 
     def _room(self) -> int:
         try:

@@ -1,4 +1,4 @@
-"""Work that a chat does not wait for: done in order, behind it, and finished before the process ends."""
+"""Work that a chat does not wait for: done in order, in the background, and finished before the process ends."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-MOST = 1000
+MAX_JOBS = 1000
+"""Messages of a long chat during an outage; beyond that, RAM is not the place to keep them."""
 AT_EXIT = 5.0
+"""Seconds that the end of a process may wait: two attempts at the default timeout of 2 s, and some room."""
 
 _busy: set[Backlog] = set()
 
@@ -17,16 +19,16 @@ _busy: set[Backlog] = set()
 class Backlog:
     """A bounded queue and a thread that lives only while there is something in it."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
+    def __init__(self, max_jobs: int = MAX_JOBS) -> None:
+        self._max_jobs = max_jobs
         self._jobs: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
     def add(self, job: Callable[[], None]) -> bool:
-        """Do this after what was added before; False when too much waits already. The job must not raise."""
+        """Do this after the jobs added before; False when too many wait already. The job must not raise."""
         with self._changed:
-            if len(self._jobs) >= self._most:
+            if len(self._jobs) >= self._max_jobs:
                 return False
             self._jobs.append(job)
             # A thread that is not alive although it never said goodbye was lost in a fork.
@@ -65,7 +67,7 @@ class Backlog:
 
 @atexit.register
 def _finish() -> None:
-    """Give what still waits a last chance; a memory that hangs does not keep the process alive."""
+    """Give waiting jobs a last chance; a memory that hangs does not keep the process alive."""
     end = time.monotonic() + AT_EXIT
     for backlog in list(_busy):
         backlog.flush(max(0.0, end - time.monotonic()))

@@ -1,26 +1,28 @@
-"""Keeps a memory that fails or hangs from taking the agent with it: bounded calls, one log line a change of state."""
+"""Calls that end by a deadline, even when the memory behind them hangs."""
 
 from __future__ import annotations
 
 import contextvars
-import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+import anyio
+
 from kronmem.errors import DeadlineError
+from kronmem.packs.log_once import LogOnce
 
 T = TypeVar("T")
 
-log = logging.getLogger("kronmem")
-
-# A call that hangs keeps its thread until it ends. This many may hang before further ones are not even begun.
-_room = threading.BoundedSemaphore(32)
+# A call that hangs keeps its thread until it ends. This many may hang before further ones are not even begun: about
+# as many as one process has chats under way, and few enough that their stacks do not matter.
+MAX_HANGING = 32
+_room = threading.BoundedSemaphore(MAX_HANGING)
 
 
 def bounded(work: Callable[[], T], timeout: float) -> T:
-    """Run `work` in a thread and wait at most `timeout` seconds; then `DeadlineError`, and it goes on unheard."""
+    """Run `work` in a thread and wait at most `timeout` seconds; then `DeadlineError`, and its result is dropped."""
     if not _room.acquire(blocking=False):
         raise DeadlineError("too many memory calls hang already", sent=False)
     answers: SimpleQueue[tuple[bool, T | BaseException]] = SimpleQueue()
@@ -29,7 +31,7 @@ def bounded(work: Callable[[], T], timeout: float) -> T:
     def run() -> None:
         try:
             answers.put((True, context.run(work)))
-        except BaseException as error:  # noqa: BLE001 -- handed to the waiting thread, whatever it is
+        except BaseException as error:  # noqa: BLE001 -- raised in the waiting thread
             answers.put((False, error))
         finally:
             _room.release()
@@ -38,27 +40,27 @@ def bounded(work: Callable[[], T], timeout: float) -> T:
     try:
         done, answer = answers.get(timeout=timeout)
     except Empty:
-        raise DeadlineError(f"memory did not answer within {timeout} s") from None
+        raise _late(timeout) from None
     if done:
         return answer  # type: ignore[return-value] # the flag says which of the two it is
     raise answer  # type: ignore[misc] # as above
 
 
-class Outage:
-    """Says once that memory is out and once that it is back; never what was remembered or asked."""
+async def bounded_async(work: Callable[[], Awaitable[T]], timeout: float) -> T:
+    """Await `work` for at most `timeout` seconds; then it is cancelled, and `DeadlineError`."""
+    try:
+        with anyio.fail_after(timeout):
+            return await work()
+    except TimeoutError:
+        raise _late(timeout) from None
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._out = False
 
-    def begins(self, error: BaseException) -> None:
-        """A call failed."""
-        if not self._out:
-            self._out = True
-            log.warning("%s is unavailable, going on without it (%s: %s)", self._what, type(error).__name__, error)
+def attempt(work: Callable[[], T], timeout: float, log: LogOnce, otherwise: T) -> T:
+    """The result of a bounded call, or `otherwise`: for hooks, which must not raise."""
+    with log.swallowing():
+        return bounded(work, timeout)
+    return otherwise
 
-    def ends(self) -> None:
-        """A call succeeded."""
-        if self._out:
-            self._out = False
-            log.warning("%s is available again", self._what)
+
+def _late(timeout: float) -> DeadlineError:
+    return DeadlineError(f"memory did not answer within {timeout} s")

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the same tables that answer. Pure."""
+"""The OpenAPI document, derived from the routes that answer. Pure."""
 
 from __future__ import annotations
 
@@ -6,28 +6,18 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, cast
 
-from pydantic import BaseModel, JsonValue
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, JsonValue, TypeAdapter
 
-from kronmem.server.contracts.contract import Contract, Row
-from kronmem.server.replies import REPLIES
+from kronmem.api import ids, paths
+from kronmem.api.routes import AnyRoute
+from kronmem.server.contracts.contract import Contract
 
 Json = dict[str, JsonValue]
-_Used = tuple[type[BaseModel], Literal["validation", "serialization"]]
+_Input = tuple[str, Literal["validation", "serialization"], TypeAdapter[object]]
 
 _REF = "#/components/schemas/{model}"
-_OUT = r"\x00-\x1f\x7f-\x9f/\\?#%"
-_ID: Json = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 255,
-    "pattern": rf"^(?!\.{{1,2}}$)[^\s{_OUT}]([^{_OUT}]*[^\s{_OUT}])?$",
-}
+_ID: Json = {"type": "string", "minLength": 1, "maxLength": ids.MAX_ID, "pattern": ids.ID_PATTERN}
 _IDS = frozenset({"session_id", "session", "after", "id", "name"})
-_NARROW: dict[str, str] = {
-    "BotWire namespace": "^[A-Za-z0-9_-]{1,64}$",
-    "BotWire key": r"^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,128}$",
-}
 _SCHEMES: Json = {
     "Kronvex": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     "BotWire": {"type": "http", "scheme": "basic", "description": "The key is the password."},
@@ -48,49 +38,56 @@ _REFUSALS = {
 
 def document(contracts: Iterable[Contract], version: str) -> Json:
     """The whole document."""
-    rows = [(contract, row) for contract in contracts for row in contract.rows]
-    schemas = _Schemas([row for _, row in rows])
-    paths: dict[str, JsonValue] = {}
-    for contract, row in rows:
-        operations = cast("Json", paths.setdefault(row.path, {}))
-        operations[row.method.lower()] = _operation(contract, row, schemas)
+    routes = [(contract, route) for contract in contracts for route in contract.routes]
+    schemas = _Schemas([route for _, route in routes])
+    found: dict[str, JsonValue] = {}
+    for contract, route in routes:
+        operations = cast("Json", found.setdefault(route.path, {}))
+        operations[route.method.lower()] = _operation(contract, route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "kronmem", "version": version, "description": "Durable memory for agents."},
-        "paths": paths,
+        "paths": found,
         "components": {"schemas": schemas.all, "securitySchemes": _SCHEMES},
     }
 
 
 class _Schemas:
-    """The schemas of all models, each under a name of its own."""
+    """The schemas of all requests and replies, each under its own name."""
 
-    def __init__(self, rows: list[Row]) -> None:
-        models: list[_Used] = [(row.reads, "validation") for row in rows]
-        models.extend((model, "serialization") for model in REPLIES.values())
-        self._refs, found = models_json_schema(models, ref_template=_REF)
+    def __init__(self, routes: list[AnyRoute]) -> None:
+        # Each once and in the order of the table, so that two documents of one version are the same text.
+        requests = list(dict.fromkeys(route.request for route in routes))
+        replies = list(dict.fromkeys(route.reply for route in routes))
+        inputs: list[_Input] = [(str(model), "validation", TypeAdapter(model)) for model in requests]
+        inputs.extend((str(reply), "serialization", TypeAdapter(reply)) for reply in replies)
+        self._refs, found = TypeAdapter.json_schemas(inputs, ref_template=_REF)
         self.all = cast("Json", found.get("$defs", {}))
-        for row in rows:
-            self._tighten(row.reads)
-            if row.method == "PATCH":  # an agent's name is its id: it may be repeated, but not changed
-                self.fields(row.reads)[0].pop("name", None)
-            if {"query", "message"} <= row.reads.model_fields.keys():
-                self._schema(row.reads)["anyOf"] = [_given("query"), _given("message")]
+        for model in requests:
+            self._tighten(self._schema(model))
+            if {"query", "message"} <= model.model_fields.keys():
+                self._schema(model)["anyOf"] = [_given("query"), _given("message")]
+        for route in routes:
+            if route.method == "PATCH":  # an agent's name is its id: it may be repeated, but not changed
+                self.fields(route.request)[0].pop("name", None)
 
-    def _tighten(self, model: type[BaseModel]) -> None:
-        """Say what the models check in Python: which texts are ids, and that none is blank or holds a NUL."""
-        for name, schema in self.fields(model)[0].items():
-            for one in _strings(cast("Json", schema)):
-                one.update(_ID if name in _IDS else {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"})
+    def _tighten(self, schema: Json) -> None:
+        """Add the rules that the models check in Python: which texts are ids, and that none is blank or holds a NUL."""
+        for name, field in cast("dict[str, Json]", schema.get("properties", {})).items():
+            for part in _parts(field):
+                if "$ref" in part:
+                    self._tighten(cast("Json", self.all[_named(part)]))
+                elif part.get("type") == "string" and not {"enum", "pattern"} & part.keys():
+                    part.update(_ID if name in _IDS else {"pattern": ids.TEXT_PATTERN})
 
-    def read(self, model: type[BaseModel]) -> Json:
-        return cast("Json", self._refs[model, "validation"])
+    def request(self, route: AnyRoute) -> Json:
+        return cast("Json", self._refs[str(route.request), "validation"])
 
-    def given(self, model: type[BaseModel]) -> Json:
-        return cast("Json", self._refs[model, "serialization"])
+    def reply(self, route: AnyRoute) -> Json:
+        return cast("Json", self._refs[str(route.reply), "serialization"])
 
     def _schema(self, model: type[BaseModel]) -> Json:
-        return cast("Json", self.all[cast("str", self.read(model)["$ref"]).rsplit("/", 1)[1]])
+        return cast("Json", self.all[model.__name__])
 
     def fields(self, model: type[BaseModel]) -> tuple[Json, list[str]]:
         """The fields of a model, and which of them are required."""
@@ -102,66 +99,64 @@ def _given(name: str) -> Json:
     return {"required": [name], "properties": {name: {"type": "string"}}}
 
 
-def _strings(schema: Json) -> Iterator[Json]:
-    """The schemas for text within a schema, as it is, as a choice or as an item."""
-    if schema.get("type") == "string" and "enum" not in schema and "pattern" not in schema:
-        yield schema
+def _parts(schema: Json) -> Iterator[Json]:
+    """The schema itself, its choices and its items."""
+    yield schema
     for inner in [*cast("list[Json]", schema.get("anyOf", [])), schema.get("items")]:
         if isinstance(inner, dict):
-            yield from _strings(inner)
+            yield from _parts(inner)
 
 
-def _operation(contract: Contract, row: Row, schemas: _Schemas) -> Json:
+def _named(reference: Json) -> str:
+    return cast("str", reference["$ref"]).rsplit("/", 1)[1]
+
+
+def _operation(contract: Contract, route: AnyRoute, schemas: _Schemas) -> Json:
     found: Json = {
-        "operationId": _name(row),
+        "operationId": _name(route),
         "tags": [contract.name],
-        "summary": _summary(row),
-        "parameters": [*_path_parameters(contract, row), *_query_parameters(row, schemas)],
-        "responses": _responses(row, schemas),
-        "security": [] if row.path == "/health" else [{}, {contract.name: []}],
+        "summary": (route.request.__doc__ or "").split("\n")[0],
+        "parameters": [*_path_parameters(contract, route), *_query_parameters(route, schemas)],
+        "responses": _responses(route, schemas),
+        "security": [] if route.path == paths.HEALTH else [{}, {contract.name: []}],
     }
-    if row.method != "GET" and row.reads.model_fields:
-        found["requestBody"] = {"required": True, "content": _json(schemas.read(row.reads))}
+    if route.has_body:
+        found["requestBody"] = {"required": True, "content": _json(schemas.request(route))}
     return found
 
 
-def _name(row: Row) -> str:
-    return "_".join([row.method.lower(), *re.findall(r"[A-Za-z0-9]+", row.path)])
+def _name(route: AnyRoute) -> str:
+    return "_".join([route.method.lower(), *re.findall(r"[A-Za-z0-9]+", route.path)])
 
 
-def _summary(row: Row) -> str:
-    return (row.reads.__doc__ or "").split("\n")[0]
-
-
-def _path_parameters(contract: Contract, row: Row) -> list[Json]:
+def _path_parameters(contract: Contract, route: AnyRoute) -> list[Json]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": _id(contract.name, name)}
-        for name in re.findall(r"{(\w+)}", row.path)
+        {"name": name, "in": "path", "required": True, "schema": _id(contract, name)}
+        for name in re.findall(r"{(\w+)}", route.path)
     ]
 
 
-def _id(contract: str, name: str) -> Json:
-    narrow = _NARROW.get(f"{contract} {name}")
+def _id(contract: Contract, name: str) -> Json:
+    narrow = contract.patterns.get(name)
     return {"type": "string", "pattern": narrow} if narrow else _ID
 
 
-def _query_parameters(row: Row, schemas: _Schemas) -> list[Json]:
-    if row.method != "GET":
+def _query_parameters(route: AnyRoute, schemas: _Schemas) -> list[Json]:
+    if route.method != "GET":
         return []
-    properties, required = schemas.fields(row.reads)
+    properties, required = schemas.fields(route.request)
     return [
         {"name": name, "in": "query", "required": name in required, "schema": schema}
         for name, schema in properties.items()
     ]
 
 
-def _responses(row: Row, schemas: _Schemas) -> Json:
-    model = REPLIES.get((row.method, row.path))
+def _responses(route: AnyRoute, schemas: _Schemas) -> Json:
     done: Json = {"description": "Done"}
-    if row.status != 204:
-        done["content"] = _json(schemas.given(model) if model else {})
+    if route.status != 204:
+        done["content"] = _json(schemas.reply(route))
     refused: Json = {status: {"description": words, "content": _json({})} for status, words in _REFUSALS.items()}
-    return {str(row.status): done, **refused}
+    return {str(route.status): done, **refused}
 
 
 def _json(schema: Json) -> Json:

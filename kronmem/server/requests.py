@@ -1,4 +1,4 @@
-"""A request as the service takes it, read from the web: no larger than allowed, no slower than allowed."""
+"""Reads a request from the web as the service takes it: bounded in size and in time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.requests import Request as WebRequest
 from kronmem.core.wire import Request
 
 MAX_BODY = 16 * 1024 * 1024
+"""In bytes: twice the largest value of an agent's state."""
 BODY_SECONDS = 30.0
 """How long a body may take to arrive. Slow headers are for a proxy to end."""
 TIMEOUT = 10.0
@@ -21,10 +22,15 @@ _CLOSE = {"connection": "close"}
 async def read(web: WebRequest, seconds: float = BODY_SECONDS) -> Request:
     """The whole request; HTTPException when it is too large, too slow, or its sender has gone."""
     body = await _body(web, seconds)
-    raw: bytes = web.scope["raw_path"]  # as sent: what is quoted in an id stays quoted until the service reads it
     headers = tuple((name, value) for name, value in web.headers.items())
-    method = "GET" if web.method == "HEAD" else web.method
-    return Request(method, raw.decode("ascii"), tuple(web.query_params.multi_items()), body, headers, TIMEOUT)
+    method, path = target(web)
+    return Request(method, path, tuple(web.query_params.multi_items()), body, headers, TIMEOUT)
+
+
+def target(web: WebRequest) -> tuple[str, str]:
+    """The method, a HEAD as the GET that it stands for, and the path as sent: quoted ids stay quoted until checked."""
+    raw: bytes = web.scope["raw_path"]
+    return "GET" if web.method == "HEAD" else web.method, raw.decode("ascii", "surrogateescape")
 
 
 async def _body(web: WebRequest, seconds: float) -> bytes:

@@ -75,8 +75,11 @@ class SqliteFile:
                 place.over = True  # said before anything that an interrupt could prevent
                 self._end(place)
 
-    def checkpoint(self, timeout: float) -> None:
-        """Take the WAL's changes over into the file and begin it again, as far as other processes let us."""
+    def scrub(self, timeout: float, *, rewrite: bool = False) -> bool:
+        """Move everything from the write-ahead log into the file and empty the log; False while a reader holds it.
+
+        `rewrite` also gets rid of what was deleted before deleted bytes were overwritten.
+        """
         ends = time.monotonic() + timeout
         place: Place[SetConnection] = Place()
         with translated(self._path):
@@ -84,7 +87,9 @@ class SqliteFile:
                 self._enter(place, ends)
                 place.connection = connection = self._take(ends)
                 connection.wait_until(ends)
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                if rewrite:
+                    connection.execute("VACUUM")
+                return not connection.value("PRAGMA wal_checkpoint(TRUNCATE)", ends)
             finally:
                 place.over = True
                 self._end(place)
@@ -155,6 +160,7 @@ class SqliteFile:
         connection = connect(self._path, read_only=self._read_only)
         try:
             self._on_connect(connection)
+            connection.execute("PRAGMA secure_delete = ON")  # forgotten means overwritten, on every build of SQLite
             connection.execute("PRAGMA cache_size = -8000")  # kB; the default of 2000 is small beside an index
             if not self._ready:
                 prepare(connection, self._path, self._schema, ends, read_only=self._read_only)

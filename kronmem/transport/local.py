@@ -100,7 +100,7 @@ def postgres_service(
         from kronmem.engine.postgres.store import PostgresStore
     except ImportError as error:  # psycopg, or the libpq that it cannot do without
         raise ConfigError(_NO_PSYCOPG) from error
-    store = PostgresStore(url, vectors=embed is not None, connections=connections)
+    store = PostgresStore(url, connections=connections)
     return Service(Engine(store, embed=embed, now=now))
 
 

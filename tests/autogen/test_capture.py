@@ -9,7 +9,6 @@ import pytest
 
 from kronmem import AgentMemory, Client, Memory, extract_facts
 from kronmem.autogen import attach_memory
-from kronmem.packs.backlog import Backlog
 from kronmem.text.context import NOTICE
 from tests.autogen.agents import assistant, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat
@@ -179,15 +178,3 @@ def test_a_chat_does_not_wait_for_what_is_kept(memory: AgentMemory) -> None:
         held.set()
         assert attachment.flush(30) == 0
     assert order == [TOLD, "Good to know, I will keep that in mind."]
-
-
-def test_a_backlog_is_bounded_and_outlives_a_job_that_fails() -> None:
-    held, done = threading.Event(), list[int]()
-    backlog = Backlog(most=3)
-    jobs = [lambda: held.wait(60) and None, lambda: done.append(1), lambda: done.append(2), lambda: done.append(3)]
-    assert [backlog.add(job) for job in jobs] == [True, True, True, False]
-    held.set()
-    assert backlog.flush(30) == 0
-    assert backlog.add(lambda: done.append(4))
-    assert backlog.flush(30) == 0
-    assert done == [1, 2, 4]

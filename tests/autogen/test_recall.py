@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
 from autogen.coding import CodeResult, MarkdownCodeExtractor
 
-from kronmem import AgentMemory, Client, extract_facts
-from kronmem.autogen import attach_memory
+from kronmem import AgentMemory, AsyncClient, Client, ConfigError, InvalidInputError, extract_facts
+from kronmem.autogen import attach_memory, prime
 from kronmem.autogen.messages import question
 from kronmem.text.context import NOTICE, is_fenced
 from tests.autogen.agents import assistant, contents, manager, selects, tool_results, user
@@ -53,6 +54,40 @@ def test_the_stored_history_never_holds_what_was_shown(tea: AgentMemory, chat: C
             assert NOTICE not in str(agent.chat_messages)
             assert TEA not in str(agent.chat_messages)
         assert helper.system_message == "You are assistant."
+
+
+def test_one_assistant_recalls_and_keeps_for_the_user_of_each_turn(client: Client, chat: Chat) -> None:
+    current_user: ContextVar[str] = ContextVar("current_user")
+    for name in ("ann", "bob"):
+        client.remember(name, f"The tea of {name} is green.")
+    with OpenAIServer(lambda _: "Green, as far as I can tell.") as server:
+        helper, person = assistant(server), user()
+        attachment = attach_memory(client.agent(current_user.get), [helper, person])
+        for name in ("ann", "bob", "ann"):
+            token = current_user.set(name)
+            chat(person, helper, "What is my tea, please?", max_turns=1)
+            current_user.reset(token)
+        chat(person, helper, "What is my tea, please?", max_turns=1)
+        attachment.detach()
+        shown = [blocks(prompt) for prompt in server.prompts]
+        assert [len(one) for one in shown] == [1, 1, 1, 0]
+        for (block,), name, other in zip(shown, ("ann", "bob", "ann"), ("bob", "ann", "bob"), strict=False):
+            assert f"The tea of {name}" in block
+            assert other not in block
+    assert sorted(one.name for one in client.agents()) == ["ann", "bob"]
+
+
+def test_what_no_hook_could_use_is_refused_when_it_is_attached(client: Client) -> None:
+    helper = user()
+    with pytest.raises(ConfigError, match="AsyncAgentMemory"):
+        attach_memory(AsyncClient("sqlite://").agent("ann"), helper)  # type: ignore[arg-type] # as untyped callers do
+    with pytest.raises(ConfigError, match="AsyncAgentMemory"):
+        prime(helper, AsyncClient("sqlite://").agent("ann"), "tea")  # type: ignore[arg-type] # as above
+    with pytest.raises(InvalidInputError, match="limit"):
+        attach_memory(client.agent("ann"), helper, limit=0)
+    with pytest.raises(ConfigError, match="timeout"):
+        attach_memory(client.agent("ann"), helper, timeout=0)
+    assert not any(helper.hook_lists.values())
 
 
 def test_nothing_is_added_when_nothing_fits(tea: AgentMemory) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +65,32 @@ def test_the_same_memory_from_another_object_is_the_same_memory(client: Client) 
         helper, ann = assistant(server), user()
         first = register_memory(client.agent("ann"), caller=helper, executor=ann)
         assert register_memory(client.agent("ann"), caller=helper, executor=ann) is first
+
+
+def test_the_same_file_through_another_client_is_the_same_memory(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with OpenAIServer(lambda _: "TERMINATE") as server, Client(url) as one, Client(url) as other:
+        helper, ann = assistant(server), user()
+        first = register_memory(one.agent("ann"), caller=helper, executor=ann)
+        assert register_memory(other.agent("ann"), caller=helper, executor=ann) is first
+
+
+def test_one_set_of_tools_serves_the_user_of_each_call(client: Client, chat: Chat) -> None:
+    current_user: ContextVar[str] = ContextVar("current_user")
+
+    def model(request: dict[str, Any]) -> Answer:
+        return "TERMINATE" if tool_results(request) else call("remember", content="likes green tea")
+
+    with OpenAIServer(model) as server:
+        helper, executor = assistant(server), user()
+        tools = register_memory(client.agent(current_user.get), caller=helper, executor=executor)
+        for name in ("ann", "bob"):
+            token = current_user.set(name)
+            chat(executor, helper, f"I am {name}")
+            current_user.reset(token)
+        assert tools.recall("nobody").startswith("Not done: agent_id could not be resolved")
+    assert sorted(one.name for one in client.agents()) == ["ann", "bob"]
+    assert [len(list(client.memories(name))) for name in ("ann", "bob")] == [1, 1]
 
 
 @pytest.mark.parametrize("other", ["agent", "session", "store"])

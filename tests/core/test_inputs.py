@@ -78,6 +78,7 @@ BAD_ARGUMENTS = {
     "seconds absurd": lambda c: c.remember("a", "text", ttl_seconds=10**16),
     "tags as text": lambda c: c.remember("a", "text", tags="red"),
     "tag not text": lambda c: c.remember("a", "text", tags=[1]),
+    "101 tags": lambda c: c.remember("a", "text", tags=[str(n) for n in range(101)]),
     "tags not a list": lambda c: c.remember("a", "text", tags=5),
     "metadata list": lambda c: c.remember("a", "text", metadata=[1]),
     "metadata NaN": lambda c: c.remember("a", "text", metadata={"x": float("nan")}),

@@ -21,7 +21,7 @@ PARSED = {
     "POST remember": ("remember", Memory),
     "POST recall": ("recall", list),
     "POST inject-context": ("inject_context", str),
-    "GET memories": ("page", kronvex.Page),
+    "GET memories": ("page", kronvex.WirePage),
     "DELETE memories": ("clear", int),
     "GET sessions": ("sessions", list),
     "GET agents": ("agents", list),

@@ -22,6 +22,9 @@ ALL = ["tea", "piano", "glacier", "bicycle", "猫", "🎉"]
 WORDS = st.sampled_from(ALL)
 TEXTS = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
 TTLS = st.sampled_from([None, None, 60, 3600])
+KEYS = st.sampled_from([None, None, "home", "work"])
+Former = tuple[tuple[str, float | None], ...]
+"""Former texts, newest first, and when each of them expires."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,15 @@ class Known:
     tags: tuple[str, ...]
     expires: float | None
     pinned: bool
+    key: str | None = None
+    former: Former = ()
+
+    def told(self, now: float) -> list[str]:
+        """Its history as the service tells it."""
+        return [self.content, *(text for text, expires in self.former if expires is None or expires > now)]
+
+    def become_history(self) -> Former:
+        return ((self.content, self.expires), *self.former)
 
     def alive(self, now: float) -> bool:
         return self.expires is None or self.expires > now
@@ -63,23 +75,77 @@ class Engine(RuleBasedStateMachine):
     def living(self, owner: str, agent: str) -> list[Known]:
         return [k for k in self.known if (k.owner, k.agent) == (owner, agent) and k.alive(self.clock.time)]
 
-    @rule(owner=OWNERS, agent=AGENTS, session=SESSIONS, text=TEXTS, ttl=TTLS, pinned=st.booleans(), tag=WORDS)
+    @rule(owner=OWNERS, agent=AGENTS, session=SESSIONS, text=TEXTS, ttl=TTLS, pinned=st.booleans(), tag=WORDS, key=KEYS)
     def remember(
-        self, owner: str, agent: str, session: str | None, text: str, ttl: int | None, pinned: bool, tag: str
+        self,
+        owner: str,
+        agent: str,
+        session: str | None,
+        text: str,
+        ttl: int | None,
+        pinned: bool,
+        tag: str,
+        key: str | None,
     ) -> None:
-        fields = {"session_id": session, "ttl_seconds": ttl, "pinned": pinned, "tags": [tag]}
+        fields = {"session_id": session, "ttl_seconds": ttl, "pinned": pinned, "tags": [tag], "key": key}
         memory = self.caller(owner, agent).remember(text, **fields)
         expires = None if pinned or ttl is None else self.clock.time + ttl
-        same = [k for k in self.living(owner, agent) if (k.session, k.content) == (session, text)]
+        there = [k for k in self.living(owner, agent) if (k.session, k.key) == (session, key)]
+        same = [k for k in there if k.content == text]
         assert memory["deduplicated"] == bool(same)
         if not same:
-            self.known.append(Known(memory["id"], owner, agent, session, text, (tag,), expires, pinned))
+            former = self.take_the_place_of(there) if key else ()
+            new = Known(memory["id"], owner, agent, session, text, (tag,), expires, pinned, key, former)
+            self.known.append(new)
             return
         old = same[0]
         later = None if old.expires is None or expires is None else max(old.expires, expires)
         tags = tuple(dict.fromkeys((*old.tags, tag)))
         self.known[self.known.index(old)] = replace(old, tags=tags, expires=later, pinned=old.pinned or pinned)
         assert memory["id"] == old.id
+
+    def take_the_place_of(self, old: list[Known]) -> Former:
+        self.known = [k for k in self.known if k not in old]
+        return old[0].become_history() if old else ()
+
+    @rule(owner=OWNERS, agent=AGENTS, pick=st.integers(0, 100), text=TEXTS)
+    def supersede(self, owner: str, agent: str, pick: int, text: str) -> None:
+        living = self.living(owner, agent)
+        if not living:
+            return
+        old = living[pick % len(living)]
+        new = self.caller(owner, agent).remember(text, session_id=old.session, supersedes=old.id)
+        same = [k for k in living if (k.session, k.key, k.content) == (old.session, old.key, text)]
+        if same and same[0] is not old:
+            former = (*same[0].former, *old.become_history())
+            self.known = [k for k in self.known if k is not old]
+            at = self.known.index(same[0])
+            self.known[at] = replace(same[0], former=former, expires=None)
+        elif not same:
+            former = self.take_the_place_of([old])
+            self.known.append(Known(new["id"], owner, agent, old.session, text, (), None, False, old.key, former))
+        else:
+            self.known[self.known.index(old)] = replace(old, expires=None)
+
+    @rule(owner=OWNERS, agent=AGENTS, pick=st.integers(0, 100), text=TEXTS)
+    def update(self, owner: str, agent: str, pick: int, text: str) -> None:
+        living = self.living(owner, agent)
+        if not living:
+            return
+        old = living[pick % len(living)]
+        taken = [k for k in living if (k.session, k.key, k.content) == (old.session, old.key, text) and k is not old]
+        status, _ = self.caller(owner, agent)("PATCH", f"memories/{old.id}", {"content": text})
+        assert status == (409 if taken else 200)
+        if not taken and text != old.content:
+            new = replace(old, content=text, former=old.become_history())
+            self.known[self.known.index(old)] = new
+
+    @rule(owner=OWNERS, agent=AGENTS)
+    def erase(self, owner: str, agent: str) -> None:
+        status, gone = self.caller(owner, agent)("POST", "erase")
+        assert (status, gone["complete"]) == (200, True)
+        assert gone["memories"] == len(self.living(owner, agent))
+        self.known = [k for k in self.known if (k.owner, k.agent) != (owner, agent)]
 
     @rule(owner=OWNERS, agent=AGENTS, session=SESSIONS, word=WORDS, tag=st.none() | WORDS)
     def recall(self, owner: str, agent: str, session: str | None, word: str, tag: str | None) -> None:
@@ -132,6 +198,10 @@ class Engine(RuleBasedStateMachine):
                 found = {(m["id"], m["content"], m["session_id"], tuple(m["tags"]), m["pinned"]) for m in seen}
                 assert found == expected
                 assert page["total"] == len(expected)
+                for one in self.living(owner, agent):
+                    _, told = self.caller(owner, agent)("GET", f"memories/{one.id}/history")
+                    assert sorted(m["content"] for m in told["memories"]) == sorted(one.told(self.clock.time))
+                    assert told["memories"][0]["id"] == one.id
                 hits = self.caller(owner, agent).hits(" ".join(ALL), limit=100, threshold=0)
                 assert {h["memory"]["id"] for h in hits} == {k.id for k in self.living(owner, agent)}
 

@@ -189,7 +189,7 @@ def test_a_newer_database_is_named_and_left_alone(path: str) -> None:
     with calling(path) as call, pytest.raises(StoreError, match=r"memory\.db was written by a newer kronmem"):
         call.recall("tea")
     db = sqlite3.connect(path)
-    assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
+    assert db.execute("SELECT count(*) FROM memories").fetchone() == (1,)
     db.close()
 
 
@@ -205,27 +205,27 @@ def test_somebody_elses_database_is_refused(path: str) -> None:
 def test_an_older_database_is_migrated_once(path: str) -> None:
     with calling(path) as call:
         call.remember("tea")
-    step = ("CREATE TABLE added(x)", "INSERT INTO added SELECT count(*) FROM memory")
+    step = ("CREATE TABLE added(x)", "INSERT INTO added SELECT count(*) FROM memories")
     for _ in range(2):
-        store = SqliteStore(path, replace(SCHEMA, version=2, migrations={1: step}))
+        store = SqliteStore(path, replace(SCHEMA, version=3, migrations={2: step}))
         with store.read(1.0) as rows:
             assert [space.count for space in rows.spaces("")] == [1]
         store.close()
     db = sqlite3.connect(path)
     assert db.execute("SELECT * FROM added").fetchall() == [(1,)]
-    assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    assert db.execute("PRAGMA user_version").fetchone() == (3,)
     db.close()
 
 
 def test_a_failed_migration_changes_nothing(path: str) -> None:
     with calling(path) as call:
         call.remember("tea")
-    store = SqliteStore(path, replace(SCHEMA, version=2, migrations={1: ("CREATE TABLE added(x)", "NOT SQL")}))
+    store = SqliteStore(path, replace(SCHEMA, version=3, migrations={2: ("CREATE TABLE added(x)", "NOT SQL")}))
     with pytest.raises(StoreError, match=r"memory\.db: .*syntax error"), store.read(1.0):
         pass
     store.close()
     db = sqlite3.connect(path)
-    assert db.execute("PRAGMA user_version").fetchone() == (1,)
+    assert db.execute("PRAGMA user_version").fetchone() == (2,)
     assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'added'").fetchone() == (0,)
     db.close()
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
 
-WRITE = b"INSERT INTO kronmem.memory("
+WRITE = b"INSERT INTO kronmem.memories("
 COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
 
 

@@ -142,12 +142,12 @@ def assert_sound(url: str) -> None:
 
     with psycopg.connect(url) as connection:
         wrong = connection.execute(
-            """SELECT s.id, s.count, count(m.number), s.last, max(m.number) FROM kronmem.space AS s
-            LEFT JOIN kronmem.memory AS m ON m.space = s.id GROUP BY s.id
+            """SELECT s.id, s.count, count(m.number), s.last, max(m.number) FROM kronmem.spaces AS s
+            LEFT JOIN kronmem.memories AS m ON m.space = s.id GROUP BY s.id
             HAVING s.count <> count(m.number) OR s.last < max(m.number)"""
         ).fetchall()
         lost = connection.execute(
-            """SELECT count(*) FROM kronmem.posting AS p LEFT JOIN kronmem.memory AS m USING (space, number)
+            """SELECT count(*) FROM kronmem.postings AS p LEFT JOIN kronmem.memories AS m USING (space, number)
             WHERE m.number IS NULL"""
         ).fetchone()
     assert (wrong, lost) == ([], (0,))

@@ -10,7 +10,7 @@ from kronmem.server.app import CONTRACTS
 def test_every_row_of_every_table_is_in_the_document_once(open_http: httpx.Client) -> None:
     document = open_http.get("/openapi.json").json()
     said = {(method.upper(), path) for path, operations in document["paths"].items() for method in operations}
-    rows = [(row.method, row.path) for contract in CONTRACTS for row in contract.rows]
+    rows = [(route.method, route.path) for contract in CONTRACTS for route in contract.routes]
     assert said == set(rows)
     assert len(rows) == len(said)
     assert document["openapi"] == "3.1.0"

@@ -92,7 +92,7 @@ def test_a_foreign_host_is_refused(host: str, open_http: httpx.Client) -> None:
 
 def every_route() -> list[tuple[str, str]]:
     """Method and path of each route of each contract, its ids filled in."""
-    rows = [(row.method, row.path) for contract in CONTRACTS for row in contract.rows]
+    rows = [(route.method, route.path) for contract in CONTRACTS for route in contract.routes]
     return [(method, re.sub(r"{\w+}", "x", path)) for method, path in rows]
 
 
@@ -129,6 +129,52 @@ async def test_no_host_opens_a_route_that_needs_a_key(host: str) -> None:
     service.close()
     assert {path for path, status in answered.items() if status != 401} == OPEN
     assert {answered[path] for path in OPEN} == {200}
+
+
+def spelt_otherwise() -> list[tuple[str, str]]:
+    """Every route with a letter, then the last slash, of its fixed words percent-encoded."""
+    found: list[tuple[str, str]] = []
+    for method, path in every_route():
+        words = re.compile(r"(?<=/)(?!x\b)[a-z]")
+        encoded = [f"{path[: m.start()]}%{ord(m[0]):02x}{path[m.end() :]}" for m in words.finditer(path)]
+        encoded += [f"{path[:at]}%2F{path[at + 1 :]}" for at, sign in enumerate(path) if sign == "/" and at]
+        found += [(method, one) for one in encoded]
+    return found
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("keys", [None, {ADA: "ada", "kv-bob-1": "bob"}])
+async def test_a_percent_encoded_word_or_slash_of_a_path_leads_nowhere(keys: dict[str, str] | None) -> None:
+    """Fault 43: the same on all contracts, never a 500, never another owner's, and nothing is stored or deleted."""
+    service = sqlite_service(":memory:")
+    transport = httpx.ASGITransport(create_app(service, keys))
+    body = {"content": "planted", "query": "planted", "value": "planted", "name": "planted"}
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://127.0.0.1", headers={"X-API-Key": ADA}
+    ) as client:
+        await client.post(WRITE, json={"content": "kept"})
+        await client.put("/memory/x/x", json={"value": "kept"})
+        before = [(await client.get(path)).json() for path in ("/api/v1/agents", "/memory/x/x")]
+        for method, path in spelt_otherwise():
+            reply = await client.request(method, path, json=body)
+            assert reply.status_code == 404, (method, path, reply.text)
+            assert "kept" not in reply.text
+        assert [(await client.get(path)).json() for path in ("/api/v1/agents", "/memory/x/x")] == before
+    service.close()
+
+
+@pytest.mark.anyio
+async def test_a_method_that_a_path_lacks_is_told_which_it_has() -> None:
+    service = sqlite_service(":memory:")
+    transport = httpx.ASGITransport(create_app(service))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        reply = await client.post("/api/v1/agents/x/memories")
+        odd = await client.request("BREW", "/health")
+        head = await client.head("/health")
+    service.close()
+    assert (reply.status_code, reply.headers["allow"]) == (405, "GET, DELETE, HEAD")
+    assert (odd.status_code, odd.headers["allow"]) == (405, "GET, HEAD")
+    assert head.status_code == 200
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:7070", "LOCALHOST", "[::1]:7070", "me.localhost"])

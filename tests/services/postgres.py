@@ -94,7 +94,17 @@ def emptied(url: str) -> str:
 
     with psycopg.connect(url) as connection:
         if connection.execute("SELECT to_regclass('kronmem.version') IS NOT NULL").fetchone() == (True,):
-            for table in ("space", "memory", "posting", "receipt", "state"):
+            for table in (
+                "spaces",
+                "memories",
+                "postings",
+                "meanings",
+                "embeddings",
+                "receipts",
+                "erased",
+                "states",
+                "settings",
+            ):
                 connection.execute(f"DELETE FROM kronmem.{table}".encode())
     return url
 

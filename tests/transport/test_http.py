@@ -410,7 +410,7 @@ def test_a_cancelled_call_gives_its_connection_up_cleanly(backend: str) -> None:
             with anyio.move_on_after(0.1) as scope:
                 await client.recall_many("alice", ["question"] * 10)
             assert scope.cancelled_caught
-            assert client._setup.link.breaker.state == "closed"
+            assert client._wiring.link.breaker.state == "closed"
 
     with RawServer([hang()]) as server:
         anyio.run(main, server, backend=backend)

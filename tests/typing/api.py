@@ -52,6 +52,22 @@ def blocking() -> None:
         assert_type(client.agent("a", session_id="s"), AgentMemory)
         assert_type(client.state("a"), State)
         assert_type(client.state("a").get("k"), JsonValue)
+        memory_of_a = client.agent("a", session_id=lambda: None)
+        assert_type(memory_of_a.remember("text", "fact", tags=["x"], metadata={"n": 1}, ttl_days=3), Memory)
+        assert_type(memory_of_a.remember_later(content="text"), str)
+        assert_type(memory_of_a.remember_many(["one", "two"], pinned=True), list[Memory])
+        assert_type(memory_of_a.recall("question", limit=3, threshold=0.5), list[Hit])
+        assert_type(memory_of_a.recall_many(["q"], concurrency=4), list[list[Hit]])
+        assert_type(memory_of_a.inject_context(max_chars=100), str)
+        assert_type(memory_of_a.memories(memory_type="fact"), Iterator[Memory])
+        assert_type(memory_of_a.clear(session_id="s"), int)
+        assert_type(memory_of_a.with_timeout(1.0), AgentMemory)
+        assert_type(memory_of_a.agent_id, str)
+        assert_type(memory_of_a.session_id, str | None)
+        memory_of_a.remember("text", tagz=["x"])  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] -- must not pass
+        memory_of_a.recall("question", limit="3")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] -- must not pass
+        memory_of_a.recall()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] -- must not pass
+        client.agent(lambda: 7)  # type: ignore[arg-type,return-value] # pyright: ignore[reportArgumentType, reportReturnType] -- must not pass
     tools = memory_tools(Client.local(":memory:").agent("a"), prefix="team_")
     assert_type(tools, MemoryTools[str])
     assert_type(tools.recall, Callable[..., str])
@@ -70,5 +86,11 @@ async def awaiting() -> None:
         assert_type(client.agent("a"), AsyncAgentMemory)
         assert_type(client.state("a"), AsyncState)
         assert_type(await client.state("a").get("k"), JsonValue)
+        bound = client.agent(lambda: "a")
+        assert_type(await bound.remember("text", "fact", session_id="s"), Memory)
+        assert_type(await bound.recall("question", 3, tags=["x"]), list[Hit])
+        assert_type(bound.memories(), AsyncIterator[Memory])
+        assert_type(bound.with_timeout(1.0), AsyncAgentMemory)
+        await bound.recall("question", tagz=["x"])  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] -- must not pass
         tools = memory_tools(client.agent("a"))
         assert_type(tools, MemoryTools[Coroutine[object, object, str]])

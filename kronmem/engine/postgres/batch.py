@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kronmem.engine.index import LENGTH_BITS, digest, pack_parts
 from kronmem.engine.postgres.pool import Session, Value
-from kronmem.engine.store import Receipt, Row
+from kronmem.engine.store import Indexed, Receipt, Row
 
-Posting = tuple[str, tuple[int, int, int, int]]
-"""A term, and: space, number of the memory, how many times among how many terms."""
+Waiting = tuple[str, int, int, int, int, bytes]
+"""A posting: term, space, number of the memory, how many times among how many terms, and in which passages."""
 
 
 @dataclass
@@ -18,57 +19,80 @@ class Batch:
     """Rows not yet sent, and the names under which they will be found."""
 
     memories: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
-    postings: list[Posting] = field(default_factory=lambda: list[Posting]())
+    postings: list[Waiting] = field(default_factory=lambda: list[Waiting]())
+    meanings: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
     receipts: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
     names: set[object] = field(default_factory=lambda: set[object]())
 
     def __bool__(self) -> bool:
         """Is there anything to send?"""
-        return bool(self.memories or self.postings or self.receipts)
+        return bool(self.memories or self.postings or self.meanings or self.receipts)
 
-    def add_memory(self, space: int, row: Row, digest: bytes) -> None:
+    def add_memory(self, space: int, row: Row, passages: int) -> None:
         """Let a memory wait."""
-        values: tuple[Value, ...] = (
-            space,
-            row.number,
-            row.id,
-            row.content,
-            row.memory_type,
-            row.session_id or "",
-            json.dumps(row.tags) if row.tags else "[]",
-            json.dumps(row.metadata) if row.metadata else "{}",
-            row.created_at,
-            row.expires_at,
-            row.pinned,
-            row.access_count,
-            digest,
-            space,
-        )
-        self.memories.append(values)
-        self.names |= {(space, row.id), (space, row.session_id, digest)}
+        values = (space, row.number, row.id, row.created_at, row.access_count, row.role, row.superseded_by, passages)
+        self.memories.append((*values, *changing(row)))
+        self.names |= {(space, row.id), (space, row.session_id, row.key), text_name(space, row)}
 
-    def add_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None:
+    def add_index(self, space: int, number: int, indexed: Indexed) -> None:
+        """Let the index entries of a memory wait."""
+        for term, places in indexed.terms.items():
+            kind, times, length, parts = pack_parts(places, indexed)
+            # The kind shares a column: two bits beside a length that fits twenty.
+            self.postings.append((term, space, number, times, kind << LENGTH_BITS | length, parts or b""))
+        self.postings += [(label, space, number, 0, 0, b"") for label in indexed.labels]
+        if indexed.codes:
+            self.meanings.append((space, number, indexed.codes, indexed.vectors))
+
+    def add_receipt(self, space: int, client_id: str, receipt: Receipt, now: float) -> None:
         """Let a receipt wait."""
-        self.receipts.append((owner, name, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now))
-        self.names.add((owner, name, client_id))
+        self.receipts.append((space, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now))
+        self.names.add((space, client_id, "receipt"))
 
     def send(self, session: Session) -> None:
         """Insert everything."""
         if self.memories:
             session.run_many(_MEMORY, self.memories)
         if self.postings:
-            terms = [term for term, _ in self.postings]
-            session.run(_POSTING, (terms, *([where[at] for _, where in self.postings] for at in range(4))))
+            session.run(_POSTING, [list(column) for column in zip(*self.postings, strict=True)])
+        if self.meanings:
+            session.run_many(_MEANING, self.meanings)
         if self.receipts:
             session.run_many(_RECEIPT, self.receipts)
 
 
-_MEMORY = """INSERT INTO kronmem.memory(space, number, id, content, type, session, tags, metadata, created, expires,
-        pinned, accessed, digest, owner)
-    VALUES (%s, %s, %s::uuid, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-        (SELECT owner FROM kronmem.space WHERE id = %s))"""
-_POSTING = """INSERT INTO kronmem.posting(term, space, number, times, length)
-    SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])"""
-_RECEIPT = """INSERT INTO kronmem.receipt(owner, name, client, memory, body, deduplicated, at)
-    VALUES (%s, %s, %s, %s::uuid, %s, %s, %s) ON CONFLICT(owner, name, client) DO UPDATE SET
+CHANGING = (
+    *("content", "digest", "type", "session", "tags", "metadata", "expires", "pinned", "said", "updated"),
+    "about",
+)
+_INSERTED = ("space", "number", "id", "created", "accessed", "role", "successor", "passages", *CHANGING)
+_MEMORY = f"INSERT INTO kronmem.memories({', '.join(_INSERTED)}) VALUES ({', '.join(['%s'] * len(_INSERTED))})"
+_POSTING = """INSERT INTO kronmem.postings(term, space, number, times, length, parts)
+    SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[])"""
+_MEANING = """INSERT INTO kronmem.meanings VALUES (%s, %s, %s, %s)
+    ON CONFLICT(space, number) DO UPDATE SET codes = excluded.codes, vectors = excluded.vectors"""
+_RECEIPT = """INSERT INTO kronmem.receipts(space, client, memory, body, deduplicated, at)
+    VALUES (%s, %s, %s::uuid, %s, %s, %s) ON CONFLICT(space, client) DO UPDATE SET
     memory = excluded.memory, body = excluded.body, deduplicated = excluded.deduplicated, at = excluded.at"""
+
+
+def changing(row: Row) -> tuple[Value, ...]:
+    """The columns that may change after a memory was stored."""
+    return (
+        row.content,
+        digest(row.content),
+        row.memory_type,
+        row.session_id or "",
+        json.dumps(row.tags) if row.tags else "[]",
+        json.dumps(row.metadata) if row.metadata else "{}",
+        row.expires_at,
+        row.pinned,
+        row.said_at,
+        row.updated_at,
+        row.key or "",
+    )
+
+
+def text_name(space: int, row: Row) -> object:
+    """Under what a memory is found by its text."""
+    return (space, row.session_id, row.key, digest(row.content))

@@ -58,6 +58,12 @@ def lock_key(*words: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
+def space_key(owner: str, name: str) -> int:
+    """The key of a space. Neither an owner nor a name contains a NUL, so no two pairs are the same text."""
+    digest = hashlib.blake2b(f"{owner}\0{name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
 def shown(url: str) -> str:
     """The url without its password and its parameters."""
     parts = urlsplit(url)
@@ -99,11 +105,11 @@ class Session:
             return False
         return True
 
-    def together(self) -> contextlib.AbstractContextManager[object]:
+    def pipeline(self) -> contextlib.AbstractContextManager[object]:
         """Send the statements of a block at once and wait at its end."""
         return self._connection.pipeline()
 
-    def unhurried(self) -> None:
+    def without_timeout(self) -> None:
         """From here on the transaction may take as long as it takes."""
         self._connection.execute("SET LOCAL statement_timeout = 0")
         self._ends = self._granted = float("inf")

@@ -5,9 +5,10 @@ Whoever comes first creates or migrates them under a lock, forwards only; the ot
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kronmem.engine.postgres.pool import Session, lock_key
+from kronmem.engine.postgres.pool import Session, lock_key, space_key
 from kronmem.errors import StoreError
 
 PARTITIONS = 16
@@ -28,52 +29,76 @@ def _parts(name: str, storage: str, partitions: int) -> list[str]:
 
 _CREATE = (
     "CREATE TABLE kronmem.version(number integer NOT NULL)",
-    # Half a page is left free: the counters of a space change with every memory, in place if there is room.
-    f"""CREATE TABLE kronmem.space(
-        id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, owner {_TEXT} NOT NULL, name {_TEXT} NOT NULL,
-        description text, metadata text NOT NULL, created float8 NOT NULL, count integer NOT NULL,
-        words bigint NOT NULL, last integer NOT NULL, UNIQUE(owner, name)) WITH (fillfactor = 50)""",
-    f"""CREATE TABLE kronmem.memory(
-        space integer NOT NULL, number integer NOT NULL, id uuid NOT NULL, created float8 NOT NULL, expires float8,
-        accessed integer NOT NULL, pinned boolean NOT NULL, digest bytea NOT NULL, owner {_TEXT} NOT NULL,
-        session {_TEXT} NOT NULL, type {_TEXT} NOT NULL, tags text NOT NULL, metadata text NOT NULL,
-        content {_TEXT} NOT NULL, PRIMARY KEY(space, number)) PARTITION BY HASH (space)""",
-    "CREATE UNIQUE INDEX memory_id ON kronmem.memory(space, id)",
-    "CREATE UNIQUE INDEX memory_text ON kronmem.memory(space, session, digest)",
-    "CREATE INDEX memory_expiry ON kronmem.memory(expires, space) WHERE expires IS NOT NULL",
-    "CREATE INDEX memory_pinned ON kronmem.memory(space, number) WHERE pinned",
-    f"""CREATE TABLE kronmem.posting(
-        space integer NOT NULL, number integer NOT NULL, times integer NOT NULL, length integer NOT NULL,
-        term {_TEXT} NOT NULL) PARTITION BY HASH (space)""",
-    # Everything in the index: a recall reads a few short runs of it and never the table, however large the others are.
-    "CREATE UNIQUE INDEX posting_term ON kronmem.posting(space, term, number) INCLUDE (times, length)",
-    # By name, not by space: what became of a client's id outlives the agent.
-    f"""CREATE TABLE kronmem.receipt(
-        owner {_TEXT} NOT NULL, name {_TEXT} NOT NULL, client {_TEXT} NOT NULL, memory uuid NOT NULL,
-        body bytea NOT NULL, deduplicated boolean NOT NULL, at float8 NOT NULL, PRIMARY KEY(owner, name, client))""",
-    "CREATE INDEX receipt_at ON kronmem.receipt(at)",
-    f"""CREATE TABLE kronmem.state(
-        space integer NOT NULL, key {_TEXT} NOT NULL, owner {_TEXT} NOT NULL, value text NOT NULL,
-        created float8 NOT NULL, updated float8 NOT NULL, PRIMARY KEY(space, key))""",
+    "CREATE TABLE kronmem.settings(name text PRIMARY KEY, value text NOT NULL)",
 )
+# Every table of memories begins with the space, a hash of owner and name that the client computes: a call about one
+# agent needs no other table to find its rows, and a distributed database keeps them together on one node.
+_TABLES = (
+    # Half a page is left free: the counters of a space change with every memory, in place if there is room.
+    f"""CREATE TABLE kronmem.spaces(
+        id bigint PRIMARY KEY, owner {_TEXT} NOT NULL, name {_TEXT} NOT NULL, gone boolean NOT NULL DEFAULT false,
+        description text, metadata text NOT NULL, created float8 NOT NULL, count integer NOT NULL,
+        passages integer NOT NULL, words bigint NOT NULL, last integer NOT NULL, generation integer NOT NULL,
+        revised integer NOT NULL) WITH (fillfactor = 50)""",
+    "CREATE INDEX spaces_owner ON kronmem.spaces(owner, name)",
+    f"""CREATE TABLE kronmem.memories(
+        space bigint NOT NULL, created float8 NOT NULL, expires float8, said float8 NOT NULL, updated float8,
+        id uuid NOT NULL, successor uuid, number integer NOT NULL, accessed integer NOT NULL,
+        passages smallint NOT NULL, pinned boolean NOT NULL, digest bytea NOT NULL, session {_TEXT} NOT NULL,
+        about {_TEXT} NOT NULL, role {_TEXT}, type {_TEXT} NOT NULL, tags text NOT NULL, metadata text NOT NULL,
+        content {_TEXT} NOT NULL, PRIMARY KEY(space, number)) PARTITION BY HASH (space)""",
+    "CREATE UNIQUE INDEX memories_id ON kronmem.memories(space, id)",
+    # A text is there once among the current memories of a session and a key, and a key once: history may repeat both.
+    "CREATE UNIQUE INDEX memories_text ON kronmem.memories(space, session, about, digest) WHERE successor IS NULL",
+    """CREATE UNIQUE INDEX memories_about ON kronmem.memories(space, session, about)
+        WHERE successor IS NULL AND about <> ''""",
+    "CREATE INDEX memories_successor ON kronmem.memories(space, successor) WHERE successor IS NOT NULL",
+    "CREATE INDEX memories_expiry ON kronmem.memories(expires, space) WHERE expires IS NOT NULL",
+    "CREATE INDEX memories_pinned ON kronmem.memories(space, number) WHERE pinned",
+    "CREATE INDEX memories_unfilled ON kronmem.memories(space, number) WHERE passages = 0 AND successor IS NULL",
+    f"""CREATE TABLE kronmem.postings(
+        space bigint NOT NULL, number integer NOT NULL, times integer NOT NULL, length integer NOT NULL,
+        term {_TEXT} NOT NULL, parts bytea NOT NULL) PARTITION BY HASH (space)""",
+    # Everything in the index: a recall reads a few short runs of it and never the table, however large the others are.
+    "CREATE UNIQUE INDEX postings_term ON kronmem.postings(space, term, number) INCLUDE (times, length, parts)",
+    # Tables of their own: an access count rewrites its row, and a vector is larger than the memory it belongs to.
+    """CREATE TABLE kronmem.meanings(
+        space bigint NOT NULL, number integer NOT NULL, codes bytea NOT NULL, vectors bytea NOT NULL,
+        PRIMARY KEY(space, number))""",
+    """CREATE TABLE kronmem.embeddings(
+        space bigint NOT NULL, number integer NOT NULL, vector bytea NOT NULL, PRIMARY KEY(space, number))""",
+    f"""CREATE TABLE kronmem.receipts(
+        space bigint NOT NULL, client {_TEXT} NOT NULL, memory uuid NOT NULL, body bytea NOT NULL,
+        deduplicated boolean NOT NULL, at float8 NOT NULL, PRIMARY KEY(space, client))""",
+    "CREATE INDEX receipts_at ON kronmem.receipts(at)",
+    """CREATE TABLE kronmem.erased(
+        space bigint NOT NULL, digest bytea NOT NULL, at float8 NOT NULL, PRIMARY KEY(space, digest))""",
+    f"""CREATE TABLE kronmem.states(
+        space bigint NOT NULL, key {_TEXT} NOT NULL, value text NOT NULL, created float8 NOT NULL,
+        updated float8 NOT NULL, PRIMARY KEY(space, key))""",
+)
+
+
+Step = Callable[[Session], None]
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables of a database and, from each older version, the statements that lead to the next."""
+    """The tables of a database and, from each older version, the step that leads to the next."""
 
     version: int
     create: tuple[str, ...]
-    migrations: dict[int, tuple[str, ...]] = field(default_factory=lambda: dict[int, tuple[str, ...]]())
+    migrations: dict[int, Step] = field(default_factory=lambda: dict[int, Step]())
 
 
 def schema(partitions: int = PARTITIONS) -> Schema:
     """The tables in so many parts. What an existing database has, it keeps."""
     # Room for access counts in the one; in the other, an index-only scan reads what a vacuum has seen: do not wait
     # for it until a fifth of a large table is new.
-    memory = _parts("memory", "fillfactor = 85", partitions)
-    posting = _parts("posting", "autovacuum_vacuum_insert_scale_factor = 0.05", partitions)
-    return Schema(1, (*_CREATE, *memory, *posting))
+    memories = _parts("memories", "fillfactor = 85", partitions)
+    postings = _parts("postings", "autovacuum_vacuum_insert_scale_factor = 0.05", partitions)
+    tables = (*_TABLES, *memories, *postings)
+    return Schema(2, (*_CREATE, *tables), {1: lambda session: _from_1(session, tables)})
 
 
 SCHEMA = schema()
@@ -90,7 +115,7 @@ def is_ready(session: Session, place: str, schema: Schema) -> bool:
 def prepare(session: Session, place: str, schema: Schema) -> None:
     """Create or migrate the tables, unless somebody else did while we waited for the lock."""
     session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-    session.unhurried()  # a migration takes as long as it takes; only the wait for others was bounded
+    session.without_timeout()  # a migration takes as long as it takes; only the wait for others was bounded
     if is_ready(session, place, schema):
         return
     if session.ask("SHOW server_encoding") != [("UTF8",)]:
@@ -98,16 +123,54 @@ def prepare(session: Session, place: str, schema: Schema) -> None:
     version = _version(session, place)
     if not session.ask("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'kronmem'"):
         session.run("CREATE SCHEMA kronmem")
-    for statement in _steps(schema, version):
-        session.run(statement)
+    for step in _steps(schema, version):
+        step(session)
     session.run("DELETE FROM kronmem.version")
     session.run("INSERT INTO kronmem.version VALUES (%s)", (schema.version,))
 
 
-def _steps(schema: Schema, version: int) -> list[str]:
+def _steps(schema: Schema, version: int) -> list[Step]:
     if version == 0:
-        return list(schema.create)
-    return [step for older in range(version, schema.version) for step in schema.migrations[older]]
+        return [lambda session: _run_all(session, schema.create)]
+    return [schema.migrations[older] for older in range(version, schema.version)]
+
+
+def _run_all(session: Session, statements: Iterable[str]) -> None:
+    for statement in statements:
+        session.run(statement)
+
+
+def _from_1(session: Session, tables: Iterable[str]) -> None:
+    """Copy the tables of schema 1: spaces had numbers from a sequence, and a hash of their names takes their place.
+
+    The old tables go, so that a process of kronmem 0.1 fails at its next statement instead of writing rows that
+    nobody finds. Embeddings are made anew by whoever has the model.
+    """
+    _run_all(session, (*_CREATE[1:], *tables))
+    session.run("CREATE TEMPORARY TABLE renamed(old integer, owner text, name text, space bigint) ON COMMIT DROP")
+    known = session.ask("""SELECT id, owner, name FROM kronmem.space
+        UNION SELECT NULL, owner, name FROM kronmem.receipt WHERE (owner, name) NOT IN
+        (SELECT owner, name FROM kronmem.space)""")
+    values = [(old, owner, name, space_key(owner, name)) for old, owner, name in known]
+    session.run_many("INSERT INTO renamed VALUES (%s, %s, %s, %s)", values)
+    _run_all(session, _COPY)
+    _run_all(session, ("DROP TABLE IF EXISTS kronmem.embedding", *(f"DROP TABLE kronmem.{old}" for old in _OLD)))
+
+
+_OLD = ("memory", "posting", "receipt", "state", "space")
+_COPY = (
+    """INSERT INTO kronmem.spaces SELECT r.space, s.owner, s.name, false, description, metadata, created, count, count,
+        words, last, 0, 0 FROM kronmem.space AS s JOIN renamed AS r ON r.old = s.id""",
+    """INSERT INTO kronmem.memories SELECT r.space, created, expires, created, NULL, id, NULL, number, accessed, 0,
+        pinned, digest, session, '', NULL, type, tags, metadata, content
+        FROM kronmem.memory AS m JOIN renamed AS r ON r.old = m.space""",
+    """INSERT INTO kronmem.postings SELECT r.space, number, times, length, term, ''
+        FROM kronmem.posting AS p JOIN renamed AS r ON r.old = p.space""",
+    """INSERT INTO kronmem.receipts SELECT r.space, client, memory, body, deduplicated, at
+        FROM kronmem.receipt AS c JOIN renamed AS r ON r.owner = c.owner AND r.name = c.name""",
+    """INSERT INTO kronmem.states SELECT r.space, key, value, created, updated
+        FROM kronmem.state AS t JOIN renamed AS r ON r.old = t.space""",
+)
 
 
 def _version(session: Session, place: str) -> int:
@@ -125,32 +188,3 @@ def _tables(session: Session) -> set[str]:
     sql = """SELECT relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE nspname = 'kronmem' AND relkind IN ('r', 'p')"""
     return {str(row[0]) for row in session.ask(sql)}
-
-
-def vector_type(session: Session) -> str | None:
-    """How vectors are kept: as pgvector's `vector`, as `bytea` where that is missing, or not at all yet."""
-    sql = """SELECT typname FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
-        JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE nspname = 'kronmem' AND relname = 'embedding' AND attname = 'vector'"""
-    found = session.ask(sql)
-    return str(found[0][0]) if found else None
-
-
-def prepare_vectors(session: Session) -> None:
-    """Make room for vectors, unless somebody else did while we waited for the lock."""
-    session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-    if vector_type(session) is not None:
-        return
-    kind = "vector" if _has_pgvector(session) else "bytea"
-    # A table of its own: an access count rewrites its row, and a vector is larger than the memory it belongs to.
-    session.run(
-        f"""CREATE TABLE kronmem.embedding(
-            space integer NOT NULL, number integer NOT NULL, vector {kind} NOT NULL, PRIMARY KEY(space, number),
-            FOREIGN KEY(space, number) REFERENCES kronmem.memory ON DELETE CASCADE)"""
-    )
-
-
-def _has_pgvector(session: Session) -> bool:
-    if session.ask("SELECT 1 FROM pg_available_extensions WHERE name = 'vector' AND installed_version IS NULL"):
-        session.attempt("CREATE EXTENSION vector")  # not everybody may
-    return bool(session.ask("SELECT 1 WHERE to_regtype('vector') IS NOT NULL"))

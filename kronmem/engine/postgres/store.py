@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from kronmem.engine.postgres.pool import Pool, Session
 from kronmem.engine.postgres.reading import Reading
-from kronmem.engine.postgres.schema import SCHEMA, Schema, is_ready, prepare, prepare_vectors, vector_type
+from kronmem.engine.postgres.schema import SCHEMA, Schema, is_ready, prepare
 from kronmem.engine.postgres.writing import Writing
 from kronmem.errors import StoreError
 
@@ -27,11 +27,9 @@ _MUTED = 60.0
 class PostgresStore:
     """The `Store` in one database. Connects, and makes its tables, at the first transaction."""
 
-    def __init__(self, url: str, schema: Schema = SCHEMA, *, vectors: bool = False, connections: int = _POOL) -> None:
+    def __init__(self, url: str, schema: Schema = SCHEMA, *, connections: int = _POOL) -> None:
         self._pool = Pool(url, connections)
         self._schema = schema
-        self._wants_vectors = vectors
-        self._vectors: str | None = None
         self._ready = False
         self._muted_until = 0.0
 
@@ -39,13 +37,13 @@ class PostgresStore:
     def read(self, timeout: float) -> Generator[Reading]:
         """A consistent view; writers do not disturb it."""
         with self._transaction(_READ, timeout) as session:
-            yield Reading(session, self._vectors)
+            yield Reading(session)
 
     @contextmanager
     def write(self, timeout: float) -> Generator[Writing]:
         """A durable change: committed when the block has ended, undone if it raises."""
         with self._transaction(_WRITE, timeout) as session:
-            rows = Writing(session, self._vectors)
+            rows = Writing(session)
             yield rows
             rows.finish()
 
@@ -56,12 +54,16 @@ class PostgresStore:
             raise StoreError(f"{self._pool.place} may not be written by this role")
         try:
             with self._pool.transaction(_NOTE, _NOTE_TIME, wait=False) as session:
-                rows = Writing(session, self._vectors)
+                rows = Writing(session)
                 yield rows
                 rows.finish()
         except StoreError:
             self._muted_until = time.monotonic() + _MUTED
             raise
+
+    def scrub(self, timeout: float) -> bool:
+        """True: the rows are gone. When their pages are written anew is a matter of VACUUM, and of the operator."""
+        return True
 
     def close(self) -> None:
         """Close the connections of this process. Later transactions are a `StoreError`."""
@@ -82,18 +84,4 @@ class PostgresStore:
         if not ready:
             with self._pool.transaction(_WRITE, timeout) as session:
                 prepare(session, self._pool.place, self._schema)
-        if self._wants_vectors:
-            self._vectors = self._prepared_vectors(timeout)
         self._ready = True
-
-    def _prepared_vectors(self, timeout: float) -> str | None:
-        with self._pool.transaction(_READ, timeout) as session:
-            if (kind := vector_type(session)) is not None:
-                return kind
-        try:
-            with self._pool.transaction(_WRITE, timeout) as session:
-                prepare_vectors(session)
-        except StoreError:
-            return None
-        with self._pool.transaction(_READ, timeout) as session:
-            return vector_type(session)

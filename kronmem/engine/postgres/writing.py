@@ -6,33 +6,30 @@ in one process. New rows wait in a batch that is sent before the next question, 
 
 from __future__ import annotations
 
-import hashlib
 import json
-import struct
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pydantic import JsonValue
 
-from kronmem.engine import terms
-from kronmem.engine.postgres.batch import Batch
-from kronmem.engine.postgres.pool import Session, Value, lock_key
-from kronmem.engine.postgres.reading import BITS, COLUMNS, Reading, key, read_row
-from kronmem.engine.sqlite.reading import labels_of
-from kronmem.engine.store import Filter, Receipt, Row, Space
+from kronmem.engine.index import digest, erased_digest, posted
+from kronmem.engine.postgres.batch import CHANGING, Batch, changing
+from kronmem.engine.postgres.pool import Session, Value, lock_key, space_key
+from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, Reading, key, read_row
+from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
+from kronmem.errors import StoreError
 
-_MAX_LENGTH = (1 << 20) - 1
-"""Longer texts count as this long, as in SQLite."""
 _SWEEP = lock_key("sweep")
 
 
 class Writing(Reading):
     """The `Writer` of a PostgreSQL database."""
 
-    def __init__(self, session: Session, vectors: str | None = None) -> None:
-        super().__init__(session, vectors)
-        self._stored = Reading(session, vectors)
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._stored = Reading(session)
         """What can be read without sending first what waits here."""
         self._new = Batch()
         self._spaces: dict[tuple[str, str], Space | None] = {}
@@ -52,58 +49,68 @@ class Writing(Reading):
         """Send what waits, and the counters of the spaces that changed."""
         if not self._counted and not self._new:
             return
-        sql = "UPDATE kronmem.space SET count = %s, words = %s, last = %s WHERE id = %s"
-        with self._session.together():
+        sql = """UPDATE kronmem.spaces SET count = %s, passages = %s, words = %s, last = %s, generation = %s,
+            revised = %s WHERE id = %s"""
+        with self._session.pipeline():
             self._send()
             for space in self._counted.values():
-                self._session.run(sql, (space.count, space.words, space.last, space.id))
+                self._session.run(sql, (*_counters(space), space.id))
         self._counted = {}
 
     # Spaces
 
     def _lock(self, owner: str, name: str) -> None:
         if (owner, name) not in self._spaces:
-            self._session.run("SELECT pg_advisory_xact_lock(%s)", (_space_lock(owner, name),))
+            self._session.run("SELECT pg_advisory_xact_lock(%s)", (space_key(owner, name),))
             self._spaces[owner, name] = self._stored.find_space(owner, name)
 
     def find_space(self, owner: str, name: str) -> Space | None:
         self._lock(owner, name)
         space = self._spaces[owner, name]
-        counted = space and self._counted.get(space.id)
-        if space is None or counted is None:
+        if space is None or (counted := self._counted.get(space.id)) is None:
             return space
-        return replace(space, count=counted.count, words=counted.words, last=counted.last)
+        return replace(counted, description=space.description, metadata=space.metadata)
 
     def open_space(self, owner: str, name: str, now: float) -> Space:
         if (space := self.find_space(owner, name)) is not None:
             return space
-        sql = """INSERT INTO kronmem.space(owner, name, metadata, created, count, words, last)
-            VALUES (%s, %s, '{}', %s, 0, 0, 0)"""
-        self._run(sql, (owner, name, now))
+        # What was dropped leaves its row behind: its numbers are not given out a second time.
+        sql = """INSERT INTO kronmem.spaces AS s VALUES (%s, %s, %s, false, NULL, '{}', %s, 0, 0, 0, 0, 0, 0)
+            ON CONFLICT(id) DO UPDATE SET owner = excluded.owner, name = excluded.name, gone = false,
+            created = excluded.created WHERE s.gone"""
+        if not self._run(sql, (space_key(owner, name), owner, name, now)):
+            raise StoreError(f"the agent {name!r} has the same key as one of another owner: rename it")
         self._spaces[owner, name] = space = self._stored.find_space(owner, name)
         assert space is not None  # just inserted
         return space
 
     def describe_space(self, space: Space, description: str | None, metadata: Mapping[str, JsonValue]) -> None:
-        sql = "UPDATE kronmem.space SET description = %s, metadata = %s WHERE id = %s"
+        sql = "UPDATE kronmem.spaces SET description = %s, metadata = %s WHERE id = %s"
         self._run(sql, (description, json.dumps(metadata), space.id))
         self._forget_spaces()
 
     def drop_space(self, space: Space) -> None:
         self._clear_all(space)
-        self._run("DELETE FROM kronmem.state WHERE space = %s", (space.id,))
-        self._run("DELETE FROM kronmem.space WHERE id = %s", (space.id,))
-        self._counted.pop(space.id, None)
+        self._run("DELETE FROM kronmem.states WHERE space = %s", (space.id,))
+        self.finish()
+        sql = """UPDATE kronmem.spaces SET gone = true, owner = '', name = '', description = NULL, metadata = '{}'
+            WHERE id = %s"""
+        self._run(sql, (space.id,))
         self._forget_spaces()
 
     def _forget_spaces(self) -> None:
         """Read the spaces anew; their locks are ours to the end."""
         self._spaces = {place: self._stored.find_space(*place) for place in self._spaces}
 
-    def _count(self, space: Space, memories: int, words: int, last: int = 0) -> None:
+    def _count(self, space: Space, memories: int, passages: int, words: int, last: int = 0, revised: int = 0) -> None:
         now = self._counted.get(space.id, space)
         self._counted[space.id] = replace(
-            now, count=now.count + memories, words=now.words + words, last=max(now.last, last)
+            now,
+            count=now.count + memories,
+            passages=now.passages + passages,
+            words=now.words + words,
+            last=max(now.last, last),
+            revised=now.revised + revised,
         )
 
     # Memories
@@ -117,77 +124,127 @@ class Writing(Reading):
             return row.session_id, row.created_at
         return super().last_said(space)
 
-    def same_text(self, space: Space, session_id: str | None, content: str) -> Row | None:
-        digest = _digest(content)
-        if (space.id, session_id, digest) in self._new.names:
+    def same_text(self, space: Space, session_id: str | None, key: str | None, content: str) -> Row | None:
+        if (space.id, session_id, key, digest(content)) in self._new.names:
             self._send()
-        sql = f"SELECT {COLUMNS} FROM kronmem.memory WHERE space = %s AND session = %s AND digest = %s"
-        found = self._session.ask(sql, (space.id, session_id or "", digest))
+        where = "space = %s AND session = %s AND about = %s AND digest = %s AND successor IS NULL"
+        return self._one(where, (space.id, session_id or "", key or "", digest(content)))
+
+    def keyed(self, space: Space, session_id: str | None, key: str) -> Row | None:
+        if (space.id, session_id, key) in self._new.names:
+            self._send()
+        where = "space = %s AND session = %s AND about = %s AND about <> '' AND successor IS NULL"
+        return self._one(where, (space.id, session_id or "", key))
+
+    def _one(self, where: str, values: Sequence[Value]) -> Row | None:
+        found = self._session.ask(f"SELECT {COLUMNS} FROM kronmem.memories WHERE {where}", values)
         return read_row(found[0]) if found else None
 
-    def insert(self, space: Space, row: Row) -> int:
-        self._new.add_memory(space.id, row, _digest(row.content))
+    def insert(self, space: Space, row: Row, indexed: Indexed | None) -> int:
+        passages = len(indexed.lengths) if indexed else 0
+        self._new.add_memory(space.id, row, passages)
         self._last[space.id] = row
-        self._count(space, 1, self._index(space, row), row.number)
+        if indexed is None:
+            self._count(space, 0, 0, 0, row.number)
+        else:
+            self._new.add_index(space.id, row.number, indexed)
+            self._count(space, 1, passages, sum(indexed.lengths), row.number)
         return key(space.id, row.number)
 
-    def _index(self, space: Space, row: Row) -> int:
-        counted = terms.count_terms(row.content)
-        words = min(sum(counted.values()), _MAX_LENGTH)
-        self._new.postings += [(term, (space.id, row.number, times, words)) for term, times in counted.items()]
-        self._new.postings += [(label, (space.id, row.number, 0, 0)) for label in _labels(row)]
+    def _unpost(self, space_id: int, row: Row) -> int:
+        """Take the index entries of a memory out; the answer is how many terms it had."""
+        terms, words = posted(row)
+        sql = "DELETE FROM kronmem.postings WHERE space = %s AND number = %s AND term = ANY(%s)"
+        self._run(sql, (space_id, row.number, terms))
+        for table in ("meanings", "embeddings"):
+            self._run(f"DELETE FROM kronmem.{table} WHERE space = %s AND number = %s", (space_id, row.number))
         return words
 
-    def revise(self, space: Space, old: Row, new: Row) -> None:
-        sql = """UPDATE kronmem.memory SET type = %s, tags = %s, metadata = %s, expires = %s, pinned = %s
-            WHERE space = %s AND number = %s"""
-        plain = (json.dumps(new.tags), json.dumps(new.metadata), new.expires_at, new.pinned)
-        self._run(sql, (new.memory_type, *plain, space.id, new.number))
-        before, after = set(_labels(old)), set(_labels(new))
-        if before - after:
-            self._run(_UNPOST, (space.id, old.number, sorted(before - after)))
-        self._new.postings += [(label, (space.id, old.number, 0, 0)) for label in after - before]
+    def revise(self, space: Space, old: Row, new: Row, indexed: Indexed | None = None) -> None:
+        sets = ", ".join(f"{column} = %s" for column in (*CHANGING, "passages"))
+        passages = new.passages if indexed is None else len(indexed.lengths)
+        sql = f"UPDATE kronmem.memories SET {sets} WHERE space = %s AND number = %s"
+        self._run(sql, (*changing(new), passages, space.id, new.number))
+        if indexed is not None:
+            words = self._unpost(space.id, old)
+            self._new.add_index(space.id, new.number, indexed)
+            # A memory that is filled for the first time is news to nobody's cache.
+            self._count(space, 0, passages - (old.passages or 1), sum(indexed.lengths) - words, 0, bool(old.passages))
+
+    def supersede(self, space: Space, old: Row, successor: str) -> None:
+        self._count(space, -1, -(old.passages or 1), -self._unpost(space.id, old))
+        sql = "UPDATE kronmem.memories SET successor = %s::uuid, passages = 0 WHERE space = %s AND number = %s"
+        self._run(sql, (successor, space.id, old.number))
 
     def delete(self, space: Space, rows: Iterable[Row]) -> None:
         for row in rows:
-            self._count(space, -1, -self._delete(space.id, row))
+            self._delete(space, row)
 
-    def _delete(self, space_id: int, row: Row) -> int:
-        self._last.pop(space_id, None)
-        counted = terms.count_terms(row.content)
-        self._run(_UNPOST, (space_id, row.number, [*counted, *_labels(row)]))
-        self._run("DELETE FROM kronmem.memory WHERE space = %s AND number = %s", (space_id, row.number))
-        return min(sum(counted.values()), _MAX_LENGTH)
-
-    def clear(self, space: Space, session_id: str | None) -> None:
-        if session_id is None:
-            self._clear_all(space)
+    def _delete(self, space: Space, row: Row) -> None:
+        self._last.pop(space.id, None)
+        if row.superseded_by is None:
+            self._count(space, -1, -(row.passages or 1), -self._unpost(space.id, row))
+            self._run(_DELETE_FORMER, (row.id, space.id, space.id))
         else:
-            sql = f"SELECT {COLUMNS} FROM kronmem.memory WHERE space = %s AND session = %s ORDER BY number"
-            self.delete(space, map(read_row, self._ask(sql, (space.id, session_id))))
+            sql = "UPDATE kronmem.memories SET successor = %s::uuid WHERE space = %s AND successor = %s::uuid"
+            self._run(sql, (row.superseded_by, space.id, row.id))
+        self._run("DELETE FROM kronmem.memories WHERE space = %s AND number = %s", (space.id, row.number))
+
+    def clear(self, space: Space, session_id: str | None, before: float | None) -> None:
+        if session_id is None and before is None:
+            self._clear_all(space)
+            return
+        clauses = {"space = %s": space.id, "session = %s": session_id, "created < %s": before}
+        given = {clause: value for clause, value in clauses.items() if value is not None}
+        sql = f"SELECT {COLUMNS} FROM kronmem.memories WHERE {' AND '.join(given)} ORDER BY number"
+        self.delete(space, map(read_row, self._ask(sql, tuple(given.values()))))
 
     def _clear_all(self, space: Space) -> None:
         self._last.pop(space.id, None)
-        self._run("DELETE FROM kronmem.posting WHERE space = %s", (space.id,))
-        self._run("DELETE FROM kronmem.memory WHERE space = %s", (space.id,))
+        for table in ("postings", "meanings", "embeddings", "memories"):
+            self._run(f"DELETE FROM kronmem.{table} WHERE space = %s", (space.id,))
         now = self._counted.get(space.id, space)
-        self._counted[space.id] = replace(now, count=0, words=0)
+        self._counted[space.id] = replace(now, count=0, passages=0, words=0, generation=now.generation + 1)
+
+    def erase(self, owner: str, name: str, now: float) -> Erased:
+        space, at = self.find_space(owner, name), (space_key(owner, name),)
+        ids = {row[0] for row in self._ask("DELETE FROM kronmem.receipts WHERE space = %s RETURNING client", at)}
+        receipts = len(ids)
+        counted = (0, 0, 0)
+        if space is not None:
+            rows = self._ask("SELECT id::text, successor IS NOT NULL FROM kronmem.memories WHERE space = %s", at)
+            state = self._ask("SELECT count(*) FROM kronmem.states WHERE space = %s", at)[0][0]
+            counted = (self.count(space, now), sum(former for _, former in rows), int(state))
+            ids |= {memory_id for memory_id, _ in rows}
+            self.drop_space(space)
+        salt = self._salt()
+        sql = "INSERT INTO kronmem.erased VALUES (%s, %s, %s) ON CONFLICT(space, digest) DO UPDATE SET at = excluded.at"
+        self._session.run_many(sql, [(*at, erased_digest(salt, owner, name, one), now) for one in sorted(ids)])
+        return Erased(*counted, receipts)
+
+    def _salt(self) -> bytes:
+        sql = "INSERT INTO kronmem.settings VALUES ('salt', %s) ON CONFLICT(name) DO NOTHING"
+        self._run(sql, (secrets.token_hex(16),))
+        return bytes.fromhex(self.setting("salt") or "")
 
     def count_access(self, space: Space, numbers: Sequence[int]) -> None:
         # Whoever changes one of these rows at the moment is left alone: a count waits for nobody.
-        sql = """UPDATE kronmem.memory SET accessed = accessed + 1 WHERE space = %s AND number = ANY(ARRAY(
-            SELECT number FROM kronmem.memory WHERE space = %s AND number = ANY(%s) FOR NO KEY UPDATE SKIP LOCKED))"""
+        sql = """UPDATE kronmem.memories SET accessed = accessed + 1 WHERE space = %s AND number = ANY(ARRAY(
+            SELECT number FROM kronmem.memories WHERE space = %s AND number = ANY(%s) FOR NO KEY UPDATE SKIP LOCKED))"""
         self._run(sql, (space.id, space.id, list(numbers)))
 
     # What else is kept
 
     def receipt(self, owner: str, name: str, client_id: str) -> Receipt | None:
         self._lock(owner, name)
-        waits = (owner, name, client_id) in self._new.names
+        waits = (space_key(owner, name), client_id, "receipt") in self._new.names
         return super().receipt(owner, name, client_id) if waits else self._stored.receipt(owner, name, client_id)
 
+    def is_erased(self, owner: str, name: str, client_id: str) -> bool:
+        return self._stored.is_erased(owner, name, client_id)
+
     def write_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None:
-        self._new.add_receipt(owner, name, client_id, receipt, now)
+        self._new.add_receipt(space_key(owner, name), client_id, receipt, now)
 
     def sweep(self, now: float, receipts_before: float, bound: int) -> None:
         # One server at a time, and nobody waits: what is left is for the next write.
@@ -195,39 +252,52 @@ class Writing(Reading):
             self.finish()
             self._sweep_memories(now, bound)
             self._run(_SWEEP_RECEIPTS, (receipts_before, bound))
+            self._run("DELETE FROM kronmem.erased WHERE at < %s", (receipts_before,))
+            self.finish()
             self._forget_spaces()
 
     def _sweep_memories(self, now: float, bound: int) -> None:
-        sql = f"SELECT {COLUMNS}, space FROM kronmem.memory WHERE expires <= %s ORDER BY expires LIMIT %s"
+        sql = f"{_OF_SPACE} AND expires <= %s ORDER BY expires LIMIT %s"
         for space_id, owner, name in self._ask(_EXPIRED_SPACES, (now, bound)):
-            if self._try_lock(_space_lock(owner, name)):
-                rows = [read_row(row) for *row, at in self._ask(sql, (now, bound)) if at == space_id]
-                words = sum(self._delete(space_id, row) for row in rows)
-                counters = "UPDATE kronmem.space SET count = count - %s, words = words - %s WHERE id = %s"
-                self._run(counters, (len(rows), words, space_id))
+            if self._try_lock(space_id) and (space := self._stored.find_space(owner, name)) is not None:
+                self.delete(space, [read_row(row) for row in self._ask(sql, (space_id, now, bound))])
 
     def _try_lock(self, number: int) -> bool:
         return bool(self._ask("SELECT pg_try_advisory_xact_lock(%s)", (number,))[0][0])
 
     def set_state(self, space: Space, key: str, value: str, now: float) -> None:
-        sql = """INSERT INTO kronmem.state(owner, space, key, value, created, updated)
-            SELECT owner, id, %s, %s, %s, %s FROM kronmem.space WHERE id = %s
+        sql = """INSERT INTO kronmem.states VALUES (%s, %s, %s, %s, %s)
             ON CONFLICT(space, key) DO UPDATE SET value = excluded.value, updated = excluded.updated"""
-        self._run(sql, (key, value, now, now, space.id))
+        self._run(sql, (space.id, key, value, now, now))
 
     def delete_state(self, space: Space, key: str) -> bool:
-        return self._run("DELETE FROM kronmem.state WHERE space = %s AND key = %s", (space.id, key)) > 0
+        return self._run("DELETE FROM kronmem.states WHERE space = %s AND key = %s", (space.id, key)) > 0
 
-    def set_vectors(self, vectors: Iterable[tuple[int, bytes]]) -> None:
-        if self._vectors is None:
-            return
+    def set_embeddings(self, embeddings: Iterable[tuple[int, bytes]]) -> None:
         # What has been deleted in the meantime needs none.
-        sql = f"""INSERT INTO kronmem.embedding SELECT space, number, %s::{self._vectors} FROM kronmem.memory
-            WHERE space = %s AND number = %s ON CONFLICT(space, number) DO UPDATE SET vector = excluded.vector"""
-        show = _to_pgvector if self._vectors == "vector" else bytes
-        self._session.run_many(
-            sql, [(show(vector), key >> BITS, key & (1 << BITS) - 1) for key, vector in sorted(vectors)]
-        )
+        sql = """INSERT INTO kronmem.embeddings SELECT space, number, %s FROM kronmem.memories
+            WHERE space = %s AND number = %s AND successor IS NULL
+            ON CONFLICT(space, number) DO UPDATE SET vector = excluded.vector"""
+        values = [(vector, key >> BITS, key & (1 << BITS) - 1) for key, vector in sorted(embeddings)]
+        self._session.run_many(sql, values)
+
+    def forget_embeddings(self) -> None:
+        self._run("DELETE FROM kronmem.embeddings", ())
+
+    def set_setting(self, name: str, value: str) -> None:
+        sql = "INSERT INTO kronmem.settings VALUES (%s, %s) ON CONFLICT(name) DO UPDATE SET value = excluded.value"
+        self._run(sql, (name, value))
+
+    def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
+        sql = """SELECT DISTINCT s.owner, s.name FROM (SELECT space FROM kronmem.memories
+            WHERE passages = 0 AND successor IS NULL LIMIT %s) AS m JOIN kronmem.spaces AS s ON s.id = m.space"""
+        found: list[tuple[Space, Row]] = []
+        for owner, name in self._ask(sql, (limit,)):
+            # Locked first, then read: nobody may change a memory between being read and being indexed.
+            if (space := self.find_space(owner, name)) is not None:
+                rows = f"{_OF_SPACE} AND passages = 0 AND successor IS NULL ORDER BY number DESC LIMIT %s"
+                found += [(space, read_row(row)) for row in self._ask(rows, (space.id, limit - len(found)))]
+        return found
 
     def _send(self) -> None:
         if self._new:
@@ -235,26 +305,16 @@ class Writing(Reading):
             new.send(self._session)
 
 
-_UNPOST = "DELETE FROM kronmem.posting WHERE space = %s AND number = %s AND term = ANY(%s)"
-_ANYTHING_OLD = """SELECT EXISTS (SELECT FROM kronmem.memory WHERE expires <= %s)
-    OR EXISTS (SELECT FROM kronmem.receipt WHERE at < %s)"""
-_EXPIRED_SPACES = """SELECT DISTINCT s.id, s.owner, s.name FROM kronmem.space AS s JOIN
-    (SELECT space FROM kronmem.memory WHERE expires <= %s ORDER BY expires LIMIT %s) AS m ON m.space = s.id"""
-_SWEEP_RECEIPTS = """DELETE FROM kronmem.receipt WHERE (owner, name, client) IN
-    (SELECT owner, name, client FROM kronmem.receipt WHERE at < %s LIMIT %s FOR UPDATE SKIP LOCKED)"""
+_OF_SPACE = f"SELECT {COLUMNS} FROM kronmem.memories WHERE space = %s"
+_DELETE_FORMER = f"""{FORMER} DELETE FROM kronmem.memories
+    WHERE space = %s AND successor IN (SELECT successor FROM chain)"""
+_ANYTHING_OLD = """SELECT EXISTS (SELECT 1 FROM kronmem.memories WHERE expires <= %s)
+    OR EXISTS (SELECT 1 FROM kronmem.receipts WHERE at < %s)"""
+_EXPIRED_SPACES = """SELECT DISTINCT s.id, s.owner, s.name FROM kronmem.spaces AS s JOIN
+    (SELECT space FROM kronmem.memories WHERE expires <= %s ORDER BY expires LIMIT %s) AS m ON m.space = s.id"""
+_SWEEP_RECEIPTS = """DELETE FROM kronmem.receipts WHERE (space, client) IN
+    (SELECT space, client FROM kronmem.receipts WHERE at < %s LIMIT %s FOR UPDATE SKIP LOCKED)"""
 
 
-def _space_lock(owner: str, name: str) -> int:
-    return lock_key("space", owner, name)
-
-
-def _labels(row: Row) -> list[str]:
-    return labels_of(Filter(row.session_id, row.memory_type, row.tags))
-
-
-def _digest(content: str) -> bytes:
-    return hashlib.sha256(content.strip().encode()).digest()[:16]
-
-
-def _to_pgvector(packed: bytes) -> str:
-    return str(list(struct.unpack(f"<{len(packed) // 4}f", packed)))
+def _counters(space: Space) -> tuple[int, ...]:
+    return space.count, space.passages, space.words, space.last, space.generation, space.revised

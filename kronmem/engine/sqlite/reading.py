@@ -8,20 +8,21 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Protocol
 
-from kronmem.engine.store import Filter, Found, Page, Posting, Receipt, Row, Space, StateValue
+from kronmem.engine.index import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
+from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
 
 Value = str | bytes | int | float | None
 
 BITS = 32
 """A memory's key is `space << BITS | number`."""
-LENGTH_BITS = 20
-"""A posting's worth is `times << LENGTH_BITS | length`."""
-_SEEK = 8
-"""Looking one number up costs as much as reading so many in a row."""
 
-_SPACE = "SELECT id, name, description, metadata, created, count, words, last FROM space WHERE owner = ?"
-_ROW = "SELECT key, id, content, type, session, tags, metadata, created, expires, pinned, accessed FROM memory WHERE "
+_SPACE = """SELECT id, name, description, metadata, created, count, passages, words, last, generation, revised
+    FROM spaces WHERE """
+COLUMNS = """key, id, content, type, session, tags, metadata, created, expires, pinned, accessed, said, updated, role,
+    about, successor, passages"""
+_ROW = f"SELECT {COLUMNS} FROM memories WHERE "
 _LIVE = "(expires IS NULL OR expires > ?)"
+_CURRENT = "successor IS NULL"
 _ORDER = {"recent": "key DESC", "oldest": "key", "access_count": "accessed DESC, key DESC"}
 _BEYOND = {"recent": "key < ?", "oldest": "key > ?", "access_count": "(accessed < ? OR accessed = ? AND key < ?)"}
 
@@ -49,35 +50,58 @@ class Reading:
     def __init__(self, connection: Connection) -> None:
         self._db = connection
 
+    # Spaces
+
     def find_space(self, owner: str, name: str) -> Space | None:
-        row = self._db.execute(f"{_SPACE} AND name = ?", (owner, name)).fetchone()
+        row = self._db.execute(f"{_SPACE} owner = ? AND name = ?", (owner, name)).fetchone()
         return row and _space(row)
 
     def spaces(self, owner: str) -> list[Space]:
-        return [_space(row) for row in self._db.execute(f"{_SPACE} ORDER BY name", (owner,))]
+        return [_space(row) for row in self._db.execute(f"{_SPACE} owner = ? ORDER BY name", (owner,))]
+
+    def _space_of(self, space_id: int) -> Space:
+        return _space(self._db.execute(f"{_SPACE} id = ?", (space_id,)).fetchone())
+
+    # Memories
 
     def count(self, space: Space, now: float, only: Filter = Filter()) -> int:  # noqa: B008 - frozen
         if only == Filter():
             # The space knows its size; what has expired and is not yet swept is little. The plus keeps SQLite from
             # walking through the space instead.
-            sql = "SELECT count(*) FROM memory WHERE expires <= ? AND +space = ?"
+            sql = f"SELECT count(*) FROM memories WHERE expires <= ? AND +space = ? AND {_CURRENT}"
             expired: int = self._db.execute(sql, (now, space.id)).fetchone()[0]
             return space.count - expired
         where, values = _where(space, only, now)
-        found: int = self._db.execute(f"SELECT count(*) FROM memory WHERE {where}", values).fetchone()[0]
+        found: int = self._db.execute(f"SELECT count(*) FROM memories WHERE {where}", values).fetchone()[0]
         return found
+
+    def totals(self, space: Space, now: float) -> Totals:
+        where, values = _where(space, Filter(), now)
+        by = f"FROM memories WHERE {where} GROUP BY 1 ORDER BY 1"
+        tags = f"SELECT value, count(*) FROM memories, json_each(tags) WHERE {where.replace('key', 'memories.key')}"
+        return Totals(
+            self.count(space, now),
+            dict(self._db.execute(f"SELECT type, count(*) {by}", values).fetchall()),
+            dict(self._db.execute(f"{tags} GROUP BY 1 ORDER BY 1", values).fetchall()),
+            dict(self.sessions(space, now)),
+            dict(self._db.execute(f"SELECT date(created, 'unixepoch'), count(*) {by}", values).fetchall()),
+        )
 
     def find(self, space: Space, memory_id: str, now: float) -> Row | None:
         row = self._db.execute(f"{_ROW} space = ? AND id = ? AND {_LIVE}", (space.id, memory_id, now)).fetchone()
         return row and read_row(row)
 
+    def former(self, space: Space, memory_id: str, now: float) -> list[Row]:
+        found = self._db.execute(_FORMER, (memory_id, space.id, space.id, now))
+        return [read_row(row) for row in found]
+
     def rows(self, space: Space, numbers: Sequence[int], now: float) -> dict[int, Row]:
         keys = json.dumps([key(space.id, number) for number in numbers])
-        found = self._db.execute(f"{_ROW} key IN (SELECT value FROM json_each(?)) AND {_LIVE}", (keys, now))
-        return {row.number: row for row in map(read_row, found)}
+        sql = f"{_ROW} key IN (SELECT value FROM json_each(?)) AND {_CURRENT} AND {_LIVE}"
+        return {row.number: row for row in map(read_row, self._db.execute(sql, (keys, now)))}
 
     def last_said(self, space: Space) -> tuple[str | None, float] | None:
-        sql = "SELECT session, created FROM memory WHERE key = ?"
+        sql = "SELECT session, created FROM memories WHERE key = ?"
         row = self._db.execute(sql, (key(space.id, space.last),)).fetchone()
         return row and (row[0] or None, row[1])
 
@@ -91,8 +115,18 @@ class Reading:
         sql = f"{_ROW} {where} ORDER BY {_ORDER[page.sort]} LIMIT ? OFFSET ?"
         return [read_row(row) for row in self._db.execute(sql, (*values, page.limit, page.offset))]
 
+    def sessions(self, space: Space, now: float) -> list[tuple[str, int]]:
+        sql = "SELECT session, count(*) FROM memories WHERE space = ? AND session > ''"
+        found = self._db.execute(f"{sql} AND {_CURRENT} AND {_LIVE} GROUP BY session ORDER BY session", (space.id, now))
+        return [(session, count) for session, count in found]
+
+    # What they are found by
+
     def matching(self, space: Space, only: Filter) -> frozenset[int]:
-        lists = (self._db.execute(_NUMBERS, (space.id, label)) for label in labels_of(only))
+        lists = [self._db.execute(_NUMBERS, (space.id, label)) for label in labels_of(only)]
+        if only.since is not None or only.until is not None:
+            where, values = _where(space, Filter(since=only.since, until=only.until, pinned=only.pinned), None)
+            lists.append(self._db.execute(f"SELECT key & {(1 << BITS) - 1} FROM memories WHERE {where}", values))
         return frozenset[int].intersection(*(frozenset[int](row[0] for row in found) for found in lists))
 
     def postings(self, space: Space, bounds: Mapping[str, int], within: frozenset[int] | None) -> dict[str, Found]:
@@ -106,71 +140,105 @@ class Reading:
         found = dict.fromkeys(terms, _NOWHERE)
         rows = self._db.execute(_POSTINGS_OF, (space.id, json.dumps(list(found)))).fetchall()
         for term, group in groupby(rows, _term):
-            postings = [row[1:] for row in group]
+            postings = unpack_parts(row[1:] for row in group)
             found[term] = Found(postings, len(postings), cut=False)
         return found
 
     def _newest_postings(self, space: Space, term: str, bound: int) -> Found:
-        found: list[Posting] = self._db.execute(f"{_POSTINGS} LIMIT ?", (space.id, term, bound)).fetchall()
-        cut = len(found) == bound
-        return Found(found, _spread(space, bound, found[-1][0]) if cut else len(found), cut)
+        found = self._db.execute(f"{_POSTINGS} LIMIT ?", (space.id, term, bound)).fetchall()
+        postings = unpack_parts(found)
+        if len(found) < bound:
+            return Found(postings, len(postings), cut=False)
+        spread = spread_of(space, bound, found[-1][0] >> PLACE_BITS) * len(postings) / bound
+        return Found(postings, spread, cut=True)
+
+    def _postings_within(self, space: Space, term: str, within: frozenset[int], bound: int) -> Found:
+        sql = f"SELECT count(*), min(number) FROM (SELECT number {_OF_TERM} ORDER BY number DESC LIMIT ?)"
+        seen, oldest = self._db.execute(sql, (space.id, term, bound)).fetchone()
+        spread = spread_of(space, bound, oldest) if seen == bound else seen
+        if SEEK * len(within) <= spread:
+            sql = f"{_POSTINGS_AT} AND number IN (SELECT value FROM json_each(?))"
+            found = self._db.execute(sql, (space.id, term, json.dumps(list(within))))
+            return Found(unpack_parts(found), spread, cut=False)
+        postings = self._db.execute(_POSTINGS, (space.id, term))
+        kept = list(islice((row for row in postings if row[0] >> PLACE_BITS in within), bound))
+        return Found(unpack_parts(kept), spread, cut=len(kept) == bound)
 
     def terms_like(self, space: Space, start: str, limit: int) -> list[str]:
         # One seek a term: DISTINCT would walk through all postings of each.
-        sql = "SELECT min(term) FROM posting WHERE space = ? AND term > ? AND term < ?"
+        sql = "SELECT min(term) FROM postings WHERE space = ? AND term > ? AND term < ?"
         found: list[str] = []
         last, end = start[:-1] + chr(ord(start[-1]) - 1) + "\U0010ffff", start + "\U0010ffff"
         while len(found) < limit and (last := self._db.execute(sql, (space.id, last, end)).fetchone()[0]) is not None:
             found.append(last)
         return found
 
-    def _postings_within(self, space: Space, term: str, within: frozenset[int], bound: int) -> Found:
-        sql = f"SELECT count(*), min(number) FROM ({_POSTINGS} LIMIT ?)"
-        seen, oldest = self._db.execute(sql, (space.id, term, bound)).fetchone()
-        spread = _spread(space, bound, oldest) if seen == bound else seen
-        if _SEEK * len(within) <= spread:
-            sql = f"{_POSTINGS_AT} AND number IN (SELECT value FROM json_each(?))"
-            found = self._db.execute(sql, (space.id, term, json.dumps(list(within))))
-            return Found(found.fetchall(), spread, cut=False)
-        postings = self._db.execute(_POSTINGS, (space.id, term))
-        kept: list[Posting] = list(islice((row for row in postings if row[0] in within), bound))
-        return Found(kept, spread, cut=len(kept) == bound)
+    def codes(self, space: Space, after: int) -> Iterable[tuple[int, bytes]]:
+        sql = f"SELECT key & {(1 << BITS) - 1}, codes FROM meanings WHERE key > ? AND key < ? ORDER BY key"
+        found: Iterable[tuple[int, bytes]] = self._db.execute(sql, (key(space.id, after), key(space.id + 1, 0)))
+        return found
 
-    def sessions(self, space: Space, now: float) -> list[tuple[str, int]]:
-        sql = f"SELECT session, count(*) FROM memory WHERE space = ? AND session > '' AND {_LIVE} GROUP BY session"
-        return [(session, count) for session, count in self._db.execute(f"{sql} ORDER BY session", (space.id, now))]
+    def vectors(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
+        return self._by_number("SELECT key, vectors FROM meanings WHERE", space, numbers)
+
+    # What else is kept
 
     def receipt(self, owner: str, name: str, client_id: str) -> Receipt | None:
-        sql = "SELECT memory, body, deduplicated FROM receipt WHERE owner = ? AND name = ? AND client = ?"
+        sql = "SELECT memory, body, deduplicated FROM receipts WHERE owner = ? AND name = ? AND client = ?"
         row = self._db.execute(sql, (owner, name, client_id)).fetchone()
         return row and Receipt(row[0], row[1], bool(row[2]))
 
+    def is_erased(self, owner: str, name: str, client_id: str) -> bool:
+        if (salt := self.setting("salt")) is None:
+            return False
+        known = erased_digest(bytes.fromhex(salt), owner, name, client_id)
+        return self._db.execute("SELECT 1 FROM erased WHERE digest = ?", (known,)).fetchone() is not None
+
     def state(self, space: Space, key: str) -> StateValue | None:
-        sql = "SELECT value, created, updated FROM state WHERE space = ? AND key = ?"
+        sql = "SELECT value, created, updated FROM states WHERE space = ? AND key = ?"
         row = self._db.execute(sql, (space.id, key)).fetchone()
         return row and StateValue(*row)
 
     def state_keys(self, space: Space) -> list[str]:
-        return [row[0] for row in self._db.execute("SELECT key FROM state WHERE space = ? ORDER BY key", (space.id,))]
+        return [row[0] for row in self._db.execute("SELECT key FROM states WHERE space = ? ORDER BY key", (space.id,))]
 
-    def vectors(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
-        sql = "SELECT key, vector FROM memory WHERE key IN (SELECT value FROM json_each(?)) AND vector IS NOT NULL"
-        found = self._db.execute(sql, (json.dumps([key(space.id, number) for number in numbers]),))
+    def embeddings(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
+        return self._by_number("SELECT key, vector FROM memories WHERE vector IS NOT NULL AND", space, numbers)
+
+    def without_embedding(self, after: int | None, limit: int) -> list[tuple[int, str]]:
+        sql = f"SELECT key, content FROM memories WHERE key > ? AND vector IS NULL AND {_CURRENT} ORDER BY key LIMIT ?"
+        return [(key, content) for key, content in self._db.execute(sql, (after or 0, limit))]
+
+    def setting(self, name: str) -> str | None:
+        row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return row and str(row[0])
+
+    def is_filled(self) -> bool:
+        sql = f"SELECT 1 FROM memories WHERE passages = 0 AND {_CURRENT} LIMIT 1"
+        return self._db.execute(sql).fetchone() is None
+
+    def _by_number(self, select: str, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
+        keys = json.dumps([key(space.id, number) for number in numbers])
+        found = self._db.execute(f"{select} key IN (SELECT value FROM json_each(?))", (keys,))
         return {row[0] & (1 << BITS) - 1: row[1] for row in found}
 
-    def without_vector(self, after: int, limit: int) -> list[tuple[int, str]]:
-        sql = "SELECT key, content FROM memory WHERE key > ? AND vector IS NULL ORDER BY key LIMIT ?"
-        return [(key, content) for key, content in self._db.execute(sql, (after, limit))]
 
-
-_NUMBERS = "SELECT number FROM posting WHERE space = ? AND term = ?"
+_OF_TERM = "FROM postings WHERE space = ? AND term = ?"
+_NUMBERS = f"SELECT number {_OF_TERM}"
 _POSTINGS_AT = (
-    f"SELECT number, worth >> {LENGTH_BITS}, worth & {(1 << LENGTH_BITS) - 1} FROM posting WHERE space = ? AND term = ?"
+    f"SELECT (number << {PLACE_BITS}) | (worth >> {2 * LENGTH_BITS}), (worth >> {LENGTH_BITS}) & {MAX_LENGTH},"
+    f" worth & {MAX_LENGTH}, parts"
+    " FROM postings WHERE space = ? AND term = ?"
 )
 _POSTINGS = f"{_POSTINGS_AT} ORDER BY number DESC"
 _POSTINGS_OF = _POSTINGS_AT.replace("SELECT", "SELECT term,").replace(
     "term = ?", "term IN (SELECT value FROM json_each(?))"
 )
+# UNION, not UNION ALL: a damaged file in which two memories supersede each other still has an end.
+FORMER = """WITH RECURSIVE chain(successor) AS (
+    VALUES(?) UNION SELECT m.id FROM memories AS m JOIN chain ON m.successor = chain.successor WHERE m.space = ?)"""
+_FORMER = f"""{FORMER} SELECT {COLUMNS} FROM memories WHERE space = ? AND successor IN (SELECT successor FROM chain)
+    AND (expires IS NULL OR expires > ?) ORDER BY coalesce(said, created) DESC, id DESC"""
 _NOWHERE = Found((), 0, cut=False)
 _term = itemgetter(0)
 
@@ -180,16 +248,10 @@ def key(space_id: int, number: int) -> int:
     return space_id << BITS | number
 
 
-def labels_of(only: Filter) -> list[str]:
-    """The postings that stand for session, type and tags. Their first character occurs in no term."""
-    session = [f"\x1ds{only.session_id}"] if only.session_id is not None else []
-    memory_type = [f"\x1dt{only.memory_type}"] if only.memory_type is not None else []
-    return session + memory_type + [f"\x1dg{tag}" for tag in only.tags]
-
-
 def read_row(row: Any) -> Row:
     """A memory from its columns."""
-    where, memory_id, content, memory_type, session, tags, metadata, created, expires, pinned, accessed = row
+    (where, memory_id, content, memory_type, session, tags, metadata, created, expires, pinned, accessed) = row[:11]
+    said, updated, role, about, successor, passages = row[11:]
     return Row(
         number=where & (1 << BITS) - 1,
         id=memory_id,
@@ -202,30 +264,33 @@ def read_row(row: Any) -> Row:
         expires_at=expires,
         pinned=bool(pinned),
         access_count=accessed,
+        said_at=created if said is None else said,
+        updated_at=updated,
+        role=role,
+        key=about or None,
+        superseded_by=successor,
+        passages=passages,
     )
 
 
 def _space(row: Any) -> Space:
-    space, name, description, metadata, created, count, words, last = row
-    return Space(space, name, description, json.loads(metadata), created, count, words, last)
+    space, name, description, metadata, *numbers = row
+    return Space(space, name, description, json.loads(metadata), *numbers)
 
 
-def _spread(space: Space, bound: int, oldest: int) -> float:
-    """In how many memories a term occurs whose newest `bound` ones reach back to `oldest`: as dense before as since."""
-    return min(bound * space.last / (space.last - oldest + 1), space.count)
-
-
-def _where(space: Space, only: Filter, now: float) -> tuple[str, tuple[Value, ...]]:
-    parts: list[tuple[str, Value]] = [("key >= ?", key(space.id, 0)), ("key < ?", key(space.id + 1, 0))]
-    if only.session_id is not None:
-        parts = [("space = ?", space.id), ("session = ?", only.session_id)]
-    if only.pinned:
-        parts += [("space = ?", space.id), ("pinned = ?", 1)]
-    parts.append((_LIVE, now))
-    if only.memory_type is not None:
-        parts.append(("type = ?", only.memory_type))
+def _where(space: Space, only: Filter, now: float | None) -> tuple[str, tuple[Value, ...]]:
+    parts: list[tuple[str, Value]] = []
+    if only.since is not None or only.until is not None or only.session_id is not None or only.pinned:
+        parts.append(("space = ?", space.id))
+    else:
+        parts += [("key >= ?", key(space.id, 0)), ("key < ?", key(space.id + 1, 0))]
+    equal: dict[str, Value] = {"session = ?": only.session_id, "type = ?": only.memory_type}
+    equal |= {"created >= ?": only.since, "created < ?": only.until, _LIVE: now}
+    parts += [(clause, value) for clause, value in equal.items() if value is not None]
     # A tag's JSON, quotes included, occurs in the list only where the tag does: quotes inside a tag are escaped.
     parts += [("instr(tags, ?)", json.dumps(tag)) for tag in only.tags]
     if only.search:
         parts.append(("contains(content, ?)", only.search.casefold()))
-    return " AND ".join(clause for clause, _ in parts), tuple(value for _, value in parts)
+    clauses = [clause for clause, _ in parts]
+    clauses += [*(["pinned"] if only.pinned else []), *([] if only.history else [_CURRENT])]
+    return " AND ".join(clauses), tuple(value for _, value in parts)

@@ -2,143 +2,228 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from kronmem.engine import terms
-from kronmem.engine.sqlite.reading import LENGTH_BITS, Reading, Value, key, labels_of, read_row
-from kronmem.engine.store import Filter, Receipt, Row, Space
-
-_MAX_LENGTH = (1 << LENGTH_BITS) - 1
-_COLUMNS = "key, id, content, type, session, tags, metadata, created, expires, pinned, accessed"
+from kronmem.engine.index import LENGTH_BITS, digest, erased_digest, pack_parts, posted
+from kronmem.engine.sqlite.reading import BITS, COLUMNS, FORMER, Reading, Value, key, read_row
+from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 
 
 class Writing(Reading):
     """The `Writer` of a SQLite database."""
 
+    # Spaces
+
     def open_space(self, owner: str, name: str, now: float) -> Space:
         if (space := self.find_space(owner, name)) is not None:
             return space
-        sql = "INSERT INTO space(owner, name, metadata, created, count, words, last) VALUES (?, ?, '{}', ?, 0, 0, 0)"
+        sql = "INSERT INTO spaces(owner, name, metadata, created, count, words, last) VALUES (?, ?, '{}', ?, 0, 0, 0)"
         self._db.execute(sql, (owner, name, now))
         return self.open_space(owner, name, now)
 
     def describe_space(self, space: Space, description: str | None, metadata: Mapping[str, JsonValue]) -> None:
-        sql = "UPDATE space SET description = ?, metadata = ? WHERE id = ?"
+        sql = "UPDATE spaces SET description = ?, metadata = ? WHERE id = ?"
         self._db.execute(sql, (description, json.dumps(metadata), space.id))
 
     def drop_space(self, space: Space) -> None:
         self._clear_all(space)
-        self._db.execute("DELETE FROM state WHERE space = ?", (space.id,))
-        self._db.execute("DELETE FROM space WHERE id = ?", (space.id,))
+        self._db.execute("DELETE FROM states WHERE space = ?", (space.id,))
+        self._db.execute("DELETE FROM spaces WHERE id = ?", (space.id,))
 
-    def same_text(self, space: Space, session_id: str | None, content: str) -> Row | None:
-        sql = f"SELECT {_COLUMNS} FROM memory WHERE space = ? AND session = ? AND digest = ?"
-        row = self._db.execute(sql, (space.id, session_id or "", _digest(content))).fetchone()
+    def _count(self, space_id: int, memories: int, passages: int, terms: int, last: int = 0) -> None:
+        sql = """UPDATE spaces SET count = count + ?, passages = passages + ?, words = words + ?, last = max(last, ?)
+            WHERE id = ?"""
+        self._db.execute(sql, (memories, passages, terms, last, space_id))
+
+    # Memories
+
+    def same_text(self, space: Space, session_id: str | None, key: str | None, content: str) -> Row | None:
+        where = "space = ? AND session = ? AND about = ? AND digest = ? AND successor IS NULL"
+        return self._one(where, (space.id, session_id or "", key or "", digest(content)))
+
+    def keyed(self, space: Space, session_id: str | None, key: str) -> Row | None:
+        where = "space = ? AND session = ? AND about = ? AND about <> '' AND successor IS NULL"
+        return self._one(where, (space.id, session_id or "", key))
+
+    def _one(self, where: str, values: Sequence[Value]) -> Row | None:
+        row = self._db.execute(f"SELECT {COLUMNS} FROM memories WHERE {where}", values).fetchone()
         return row and read_row(row)
 
-    def insert(self, space: Space, row: Row) -> int:
-        values: tuple[Value, ...] = (
-            key(space.id, row.number),
-            row.id,
-            row.content,
-            row.memory_type,
-            row.session_id or "",
-            json.dumps(row.tags) if row.tags else "[]",
-            json.dumps(row.metadata) if row.metadata else "{}",
-            row.created_at,
-            row.expires_at,
-            row.pinned,
-            row.access_count,
-            space.id,
-            _digest(row.content),
-        )
-        sql = f"INSERT INTO memory({_COLUMNS}, space, digest, owner) "
-        owner = "(SELECT owner FROM space WHERE id = ?)"
-        self._db.execute(f"{sql} VALUES ({'?, ' * len(values)}{owner})", (*values, space.id))
-        words = self._index(space, row)
-        sql = "UPDATE space SET count = count + 1, words = words + ?, last = max(last, ?) WHERE id = ?"
-        self._db.execute(sql, (words, row.number, space.id))
+    def insert(self, space: Space, row: Row, indexed: Indexed | None) -> int:
+        passages = len(indexed.lengths) if indexed else 0
+        values = (key(space.id, row.number), row.id, *_changing(row), row.created_at, row.access_count, row.role)
+        sql = f"INSERT INTO memories({_INSERTED}) VALUES (?, ?{', ?' * (len(_CHANGING) + 3)}, ?, ?, ?, '')"
+        self._db.execute(sql, (*values, row.superseded_by, passages, space.id))
+        if indexed is None:
+            self._count(space.id, 0, 0, 0, row.number)
+        else:
+            self._post(space.id, row.number, indexed)
+            self._count(space.id, 1, passages, sum(indexed.lengths), row.number)
         return key(space.id, row.number)
 
-    def _index(self, space: Space, row: Row) -> int:
-        counted = terms.count_terms(row.content)
-        words = min(sum(counted.values()), _MAX_LENGTH)
-        said = [(space.id, term, row.number, times << LENGTH_BITS | words) for term, times in counted.items()]
-        self._db.executemany(_POST, said + [(space.id, label, row.number, 0) for label in _labels(row)])
+    def _post(self, space_id: int, number: int, indexed: Indexed) -> None:
+        said = [(space_id, term, number, *_worth(places, indexed)) for term, places in indexed.terms.items()]
+        self._db.executemany(_POST, said + [(space_id, label, number, 0, None) for label in indexed.labels])
+        if indexed.codes:
+            sql = "INSERT INTO meanings VALUES (?, ?, ?)"
+            self._db.execute(sql, (key(space_id, number), indexed.codes, indexed.vectors))
+
+    def _unpost(self, space_id: int, row: Row) -> int:
+        """Take the index entries of a memory out; the answer is how many terms it had."""
+        terms, words = posted(row)
+        self._db.executemany(_UNPOST, [(space_id, term, row.number) for term in terms])
+        self._db.execute("DELETE FROM meanings WHERE key = ?", (key(space_id, row.number),))
         return words
 
-    def revise(self, space: Space, old: Row, new: Row) -> None:
-        sql = "UPDATE memory SET type = ?, tags = ?, metadata = ?, expires = ?, pinned = ? WHERE key = ?"
-        plain = (json.dumps(new.tags), json.dumps(new.metadata), new.expires_at, new.pinned)
-        self._db.execute(sql, (new.memory_type, *plain, key(space.id, new.number)))
-        before, after = set(_labels(old)), set(_labels(new))
-        self._db.executemany(_UNPOST, [(space.id, label, old.number) for label in before - after])
-        self._db.executemany(_POST, [(space.id, label, old.number, 0) for label in after - before])
+    def revise(self, space: Space, old: Row, new: Row, indexed: Indexed | None = None) -> None:
+        sets = ", ".join(f"{column} = ?" for column in _CHANGING)
+        where = key(space.id, new.number)
+        self._db.execute(f"UPDATE memories SET {sets} WHERE key = ?", (*_changing(new), where))
+        if indexed is None:
+            return
+        words = self._unpost(space.id, old)
+        self._post(space.id, new.number, indexed)
+        sql = "UPDATE memories SET passages = ?, vector = CASE WHEN ? THEN NULL ELSE vector END WHERE key = ?"
+        self._db.execute(sql, (len(indexed.lengths), old.content != new.content, where))
+        self._count(space.id, 0, len(indexed.lengths) - (old.passages or 1), sum(indexed.lengths) - words)
+        if old.passages:  # a memory that is filled for the first time is news to nobody's cache
+            self._db.execute("UPDATE spaces SET revised = revised + 1 WHERE id = ?", (space.id,))
+
+    def supersede(self, space: Space, old: Row, successor: str) -> None:
+        self._count(space.id, -1, -(old.passages or 1), -self._unpost(space.id, old))
+        sql = "UPDATE memories SET successor = ?, passages = 0, vector = NULL WHERE key = ?"
+        self._db.execute(sql, (successor, key(space.id, old.number)))
 
     def delete(self, space: Space, rows: Iterable[Row]) -> None:
         for row in rows:
             self._delete(space.id, row)
 
     def _delete(self, space_id: int, row: Row) -> None:
-        counted = terms.count_terms(row.content)
-        self._db.executemany(_UNPOST, [(space_id, term, row.number) for term in (*counted, *_labels(row))])
-        self._db.execute("DELETE FROM memory WHERE key = ?", (key(space_id, row.number),))
-        words = min(sum(counted.values()), _MAX_LENGTH)
-        self._db.execute("UPDATE space SET count = count - 1, words = words - ? WHERE id = ?", (words, space_id))
-
-    def clear(self, space: Space, session_id: str | None) -> None:
-        if session_id is None:
-            self._clear_all(space)
+        if row.superseded_by is None:
+            self._count(space_id, -1, -(row.passages or 1), -self._unpost(space_id, row))
+            self._db.execute(_DELETE_FORMER, (row.id, space_id, space_id))
         else:
-            sql = f"SELECT {_COLUMNS} FROM memory WHERE space = ? AND session = ?"
-            self.delete(space, map(read_row, self._db.execute(sql, (space.id, session_id)).fetchall()))
+            sql = "UPDATE memories SET successor = ? WHERE space = ? AND successor = ?"
+            self._db.execute(sql, (row.superseded_by, space_id, row.id))
+        self._db.execute("DELETE FROM memories WHERE key = ?", (key(space_id, row.number),))
+
+    def clear(self, space: Space, session_id: str | None, before: float | None) -> None:
+        if session_id is None and before is None:
+            self._clear_all(space)
+            return
+        clauses = {"space = ?": space.id, "session = ?": session_id, "created < ?": before}
+        given = {clause: value for clause, value in clauses.items() if value is not None}
+        sql = f"SELECT {COLUMNS} FROM memories WHERE {' AND '.join(given)}"
+        self.delete(space, map(read_row, self._db.execute(sql, tuple(given.values())).fetchall()))
 
     def _clear_all(self, space: Space) -> None:
-        self._db.execute("DELETE FROM posting WHERE space = ?", (space.id,))
+        self._db.execute("DELETE FROM postings WHERE space = ?", (space.id,))
         keys = (key(space.id, 0), key(space.id + 1, 0))
-        self._db.execute("DELETE FROM memory WHERE key >= ? AND key < ?", keys)
-        self._db.execute("UPDATE space SET count = 0, words = 0 WHERE id = ?", (space.id,))
+        self._db.execute("DELETE FROM memories WHERE key >= ? AND key < ?", keys)
+        self._db.execute("DELETE FROM meanings WHERE key >= ? AND key < ?", keys)
+        sql = "UPDATE spaces SET count = 0, passages = 0, words = 0, generation = generation + 1 WHERE id = ?"
+        self._db.execute(sql, (space.id,))
+
+    def erase(self, owner: str, name: str, now: float) -> Erased:
+        space = self.find_space(owner, name)
+        where, named = "WHERE owner = ? AND name = ?", (owner, name)
+        ids = {row[0] for row in self._db.execute(f"SELECT client FROM receipts {where}", named)}
+        receipts = self._db.execute(f"DELETE FROM receipts {where}", named).rowcount
+        counted = (0, 0, 0)
+        if space is not None:
+            kept = "FROM memories WHERE space = ?"
+            ids |= {row[0] for row in self._db.execute(f"SELECT id {kept}", (space.id,))}
+            former: int = self._db.execute(f"SELECT count(successor) {kept}", (space.id,)).fetchone()[0]
+            state: int = self._db.execute("SELECT count(*) FROM states WHERE space = ?", (space.id,)).fetchone()[0]
+            counted = (self.count(space, now), former, state)
+            self.drop_space(space)
+        salt = self._salt()
+        hashes = [(erased_digest(salt, owner, name, one), now) for one in ids]
+        self._db.executemany("INSERT OR REPLACE INTO erased VALUES (?, ?)", hashes)
+        return Erased(*counted, receipts)
+
+    def _salt(self) -> bytes:
+        if self.setting("salt") is None:
+            self.set_setting("salt", secrets.token_hex(16))
+        return bytes.fromhex(self.setting("salt") or "")
 
     def count_access(self, space: Space, numbers: Sequence[int]) -> None:
-        sql = "UPDATE memory SET accessed = accessed + 1 WHERE key = ?"
+        sql = "UPDATE memories SET accessed = accessed + 1 WHERE key = ?"
         self._db.executemany(sql, [(key(space.id, number),) for number in numbers])
+
+    # What else is kept
 
     def write_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None:
         values = (owner, name, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now)
-        self._db.execute("INSERT OR REPLACE INTO receipt VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        self._db.execute("INSERT OR REPLACE INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     def sweep(self, now: float, receipts_before: float, bound: int) -> None:
-        expired = f"SELECT {_COLUMNS}, space FROM memory WHERE expires <= ? ORDER BY expires LIMIT ?"
+        expired = f"SELECT {COLUMNS}, space FROM memories WHERE expires <= ? ORDER BY expires LIMIT ?"
         for *row, space_id in self._db.execute(expired, (now, bound)).fetchall():
             self._delete(space_id, read_row(row))
-        old = "SELECT owner, name, client FROM receipt WHERE at < ? LIMIT ?"
+        old = "SELECT owner, name, client FROM receipts WHERE at < ? LIMIT ?"
         gone = self._db.execute(old, (receipts_before, bound)).fetchall()
-        self._db.executemany("DELETE FROM receipt WHERE owner = ? AND name = ? AND client = ?", gone)
+        self._db.executemany("DELETE FROM receipts WHERE owner = ? AND name = ? AND client = ?", gone)
+        # No index: an erasure is rare, and the table is empty again when its receipts would have been.
+        self._db.execute("DELETE FROM erased WHERE at < ?", (receipts_before,))
 
     def set_state(self, space: Space, key: str, value: str, now: float) -> None:
-        sql = """INSERT INTO state(owner, space, key, value, created, updated)
-            SELECT owner, id, ?, ?, ?, ? FROM space WHERE id = ?
+        sql = """INSERT INTO states(owner, space, key, value, created, updated)
+            SELECT owner, id, ?, ?, ?, ? FROM spaces WHERE id = ?
             ON CONFLICT(space, key) DO UPDATE SET value = excluded.value, updated = excluded.updated"""
         self._db.execute(sql, (key, value, now, now, space.id))
 
     def delete_state(self, space: Space, key: str) -> bool:
-        return self._db.execute("DELETE FROM state WHERE space = ? AND key = ?", (space.id, key)).rowcount > 0
+        return self._db.execute("DELETE FROM states WHERE space = ? AND key = ?", (space.id, key)).rowcount > 0
 
-    def set_vectors(self, vectors: Iterable[tuple[int, bytes]]) -> None:
-        self._db.executemany("UPDATE memory SET vector = ? WHERE key = ?", [(vector, key) for key, vector in vectors])
+    def set_embeddings(self, embeddings: Iterable[tuple[int, bytes]]) -> None:
+        sql = "UPDATE memories SET vector = ? WHERE key = ? AND successor IS NULL"
+        self._db.executemany(sql, [(vector, key) for key, vector in embeddings])
+
+    def forget_embeddings(self) -> None:
+        self._db.execute("UPDATE memories SET vector = NULL WHERE vector IS NOT NULL")
+
+    def set_setting(self, name: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
+        sql = f"SELECT {COLUMNS} FROM memories WHERE passages = 0 AND successor IS NULL ORDER BY key DESC LIMIT ?"
+        found = self._db.execute(sql, (limit,)).fetchall()
+        spaces = {row[0] >> BITS: self._space_of(row[0] >> BITS) for row in found}
+        return [(spaces[row[0] >> BITS], read_row(row)) for row in found]
 
 
-_POST = "INSERT INTO posting(space, term, number, worth) VALUES (?, ?, ?, ?)"
-_UNPOST = "DELETE FROM posting WHERE space = ? AND term = ? AND number = ?"
+_CHANGING = (
+    *("content", "digest", "type", "session", "tags", "metadata", "expires", "pinned", "said", "updated"),
+    "about",
+)
+_INSERTED = f"key, id, {', '.join(_CHANGING)}, created, accessed, role, successor, passages, space, owner"
+_POST = "INSERT INTO postings(space, term, number, worth, parts) VALUES (?, ?, ?, ?, ?)"
+_DELETE_FORMER = f"{FORMER} DELETE FROM memories WHERE space = ? AND successor IN (SELECT successor FROM chain)"
+_UNPOST = "DELETE FROM postings WHERE space = ? AND term = ? AND number = ?"
 
 
-def _labels(row: Row) -> list[str]:
-    return labels_of(Filter(row.session_id, row.memory_type, row.tags))
+def _worth(places: Sequence[tuple[int, int]], indexed: Indexed) -> tuple[int, bytes | None]:
+    kind, times, length, parts = pack_parts(places, indexed)
+    return (kind << LENGTH_BITS | times) << LENGTH_BITS | length, parts
 
 
-def _digest(content: str) -> bytes:
-    return hashlib.sha256(content.strip().encode()).digest()[:16]
+def _changing(row: Row) -> tuple[Value, ...]:
+    """The columns that may change after a memory was stored."""
+    return (
+        row.content,
+        digest(row.content),
+        row.memory_type,
+        row.session_id or "",
+        json.dumps(row.tags) if row.tags else "[]",
+        json.dumps(row.metadata) if row.metadata else "{}",
+        row.expires_at,
+        row.pinned,
+        None if row.said_at == row.created_at else row.said_at,
+        row.updated_at,
+        row.key or "",
+    )

@@ -6,145 +6,189 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, NoReturn
-from urllib.parse import quote, unquote
+from typing import Annotated, NoReturn, cast
+from urllib.parse import unquote
 
-from pydantic import BaseModel, Field, JsonValue, StrictStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StrictStr, ValidationError
+from typing_extensions import TypedDict
 
+from kronmem.api import paths, routes
+from kronmem.api.replies import StateKeysReply, StateReply
+from kronmem.api.requests import EmptyRequest
+from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.core.wire import Reply, Request
-from kronmem.engine.service import Service
+from kronmem.engine.service import Service, validation_problems
 from kronmem.errors import StatusError, status_class
 from kronmem.server import keys
-from kronmem.server.contracts.contract import Contract, Entry, problems, said
+from kronmem.server.contracts.contract import Contract, Translation, detail, json_reply
 
 MAX_VALUE = 100_000
+"""The vendor's bound, in characters."""
 
-_NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_PATTERNS = {"namespace": "^[A-Za-z0-9_-]{1,64}$", "key": r"^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,128}$"}
+_NAMESPACE, _KEY = re.compile(_PATTERNS["namespace"]), re.compile(_PATTERNS["key"])
 
 
-class Put(BaseModel):
+class BotwirePut(BaseModel):
     """A value to keep."""
 
     value: StrictStr
 
 
-class Listing(BaseModel):
+class BotwireList(BaseModel):
     """How many keys to list, the newest first."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
 
 
-class Nothing(BaseModel):
-    """A request whose path says it all."""
+class BotwireValueReply(TypedDict):
+    """A value; times in seconds since 1970."""
+
+    namespace: str
+    key: str
+    value: str
+    created_at: float
+    updated_at: float
 
 
-class _Kept(BaseModel):
-    value: JsonValue
-    created_at: datetime
-    updated_at: datetime
+class BotwireStoredReply(TypedDict):
+    """That a value is kept, and how many characters it has."""
 
-    def text(self) -> str:
-        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
-
-
-class _Names(BaseModel):
-    keys: list[str]
+    namespace: str
+    key: str
+    stored: bool
+    bytes: int
 
 
-_KEPT, _NAMES = TypeAdapter(_Kept), TypeAdapter(_Names)
+class BotwireDeletedReply(TypedDict):
+    """That a value is gone."""
+
+    deleted: bool
+    namespace: str
+    key: str
 
 
-def answer(service: Service, request: Request, owner: str) -> Reply:
+class BotwireKeyReply(TypedDict):
+    """A key, the size of its value, and when it was written."""
+
+    key: str
+    bytes: int
+    updated_at: float
+
+
+class BotwireKeysReply(TypedDict):
+    """The keys of a namespace, the newest first."""
+
+    namespace: str
+    count: int
+    keys: list[BotwireKeyReply]
+
+
+_LIST = Route("GET", paths.BOTWIRE_NAMESPACE, BotwireList, BotwireKeysReply)
+_GET = Route("GET", paths.BOTWIRE_KEY, EmptyRequest, BotwireValueReply)
+_PUT = Route("PUT", paths.BOTWIRE_KEY, BotwirePut, BotwireStoredReply)
+_DELETE = Route("DELETE", paths.BOTWIRE_KEY, EmptyRequest, BotwireDeletedReply)
+
+
+def answer(service: Service, match: Match, request: Request, owner: str) -> Reply:
     """Answer one request as BotWire would."""
     try:
-        return said(200, _answer(_State(service, owner, request), request))
+        return json_reply(200, _answer(Translation(service, owner, request.timeout), match, request))
     except ValidationError as error:
-        return said(422, {"detail": problems(error, "query" if request.method == "GET" else "body")})
+        place = "query" if match.route.method == "GET" else "body"
+        return json_reply(422, {"detail": validation_problems(error, place)})
     except StatusError as error:
-        return said(error.status, {"detail": error.message})
+        return json_reply(error.status, {"detail": error.message})
 
 
-def _answer(state: _State, request: Request) -> JsonValue:
-    if state.key is None:
-        return state.list(Listing.model_validate(dict(request.query)).limit)
-    if request.method == "PUT":
-        return state.put(Put.model_validate_json(request.body or b"null").value)
-    return state.delete() if request.method == "DELETE" else state.get()
+def _answer(to: Translation, match: Match, request: Request) -> object:
+    names = _names(match)
+    state = _Namespace(to, names["namespace"])
+    if match.route is _LIST:
+        return state.list(BotwireList.model_validate(dict(request.query)).limit)
+    if match.route is _PUT:
+        return state.put(names["key"], BotwirePut.model_validate_json(request.body or b"null").value)
+    return state.delete(names["key"]) if match.route is _DELETE else state.get(names["key"])
 
 
-class _State:
-    """One namespace, and one key of it, as the service keeps them."""
+def _names(match: Match) -> dict[str, str]:
+    try:
+        names = {name: unquote(segment, errors="strict") for name, segment in match.segments.items()}
+    except UnicodeDecodeError:
+        raise StatusError("Not Found", status=404) from None
+    if not _NAMESPACE.fullmatch(names["namespace"]):
+        raise StatusError("Invalid namespace. Use 1-64 alphanumeric/underscore/dash chars.", status=400)
+    if not _KEY.fullmatch(names.get("key", "-")):
+        raise StatusError("Invalid key. Use 1-128 alphanumeric/underscore/dash/dot chars.", status=400)
+    return names
 
-    def __init__(self, service: Service, owner: str, request: Request) -> None:
-        self._service, self._owner, self._timeout = service, owner, request.timeout
-        self.namespace, self.key = _names(request.path)
 
-    def put(self, value: str) -> JsonValue:
+class _Namespace:
+    """The state of one agent, as the service keeps it. Its names need no quoting: they passed the patterns above."""
+
+    def __init__(self, to: Translation, name: str) -> None:
+        self._to, self._name = to, name
+
+    def put(self, key: str, value: str) -> BotwireStoredReply:
         if len(value) > MAX_VALUE:
             raise StatusError("Value too large. Max 100KB.", status=400)
-        self._ask("PUT", self.key, json.dumps({"value": value}).encode())
-        return {"namespace": self.namespace, "key": self.key, "stored": True, "bytes": len(value)}
+        self._ask(routes.SET_STATE, key, {"value": value})
+        return {"namespace": self._name, "key": key, "stored": True, "bytes": len(value)}
 
-    def get(self) -> JsonValue:
-        kept = _KEPT.validate_json(self._ask("GET", self.key).body)
-        times: dict[str, JsonValue] = {
-            "created_at": kept.created_at.timestamp(),
-            "updated_at": kept.updated_at.timestamp(),
+    def get(self, key: str) -> BotwireValueReply:
+        stored = self._stored(key)
+        return {
+            "namespace": self._name,
+            "key": key,
+            "value": _text(stored),
+            "created_at": _seconds(stored["created_at"]),
+            "updated_at": _seconds(stored["updated_at"]),
         }
-        return {"namespace": self.namespace, "key": self.key, "value": kept.text(), **times}
 
-    def delete(self) -> JsonValue:
-        self._ask("DELETE", self.key)
-        return {"deleted": True, "namespace": self.namespace, "key": self.key}
+    def delete(self, key: str) -> BotwireDeletedReply:
+        self._ask(routes.DELETE_STATE, key)
+        return {"deleted": True, "namespace": self._name, "key": key}
 
-    def list(self, limit: int) -> JsonValue:
-        found = sorted(self._entries(), key=lambda entry: entry[0], reverse=True)[:limit]
-        rows: list[JsonValue] = [{"key": key, "bytes": size, "updated_at": at} for at, key, size in found]
-        return {"namespace": self.namespace, "count": len(rows), "keys": rows}
+    def list(self, limit: int) -> BotwireKeysReply:
+        found = sorted(self._entries(), key=lambda entry: entry["updated_at"], reverse=True)[:limit]
+        return {"namespace": self._name, "count": len(found), "keys": found}
 
-    def _entries(self) -> Iterator[tuple[float, str, int]]:
-        """When each key was last written, the key and its size; what BotWire could not name is left out."""
-        for key in _NAMES.validate_json(self._ask("GET", None).body).keys:
+    def _entries(self) -> Iterator[BotwireKeyReply]:
+        """Every key with its size and its last change; keys that BotWire could not name are left out."""
+        listed = cast("StateKeysReply", json.loads(self._ask(routes.LIST_STATE_KEYS).body))
+        for key in listed["keys"]:
             if not _KEY.fullmatch(key):
                 continue
             try:
-                kept = _KEPT.validate_json(self._ask("GET", key).body)
+                stored = self._stored(key)
             except StatusError:  # deleted since
                 continue
-            yield kept.updated_at.timestamp(), key, len(kept.text())
+            yield {"key": key, "bytes": len(_text(stored)), "updated_at": _seconds(stored["updated_at"])}
 
-    def _ask(self, method: str, key: str | None, body: bytes | None = None) -> Reply:
-        path = f"/api/v1/agents/{quote(self.namespace, safe='')}/state" + (f"/{quote(key, safe='')}" if key else "")
-        reply = self._service.handle(Request(method, path, (), body, (), self._timeout), self._owner)
+    def _stored(self, key: str) -> StateReply:
+        return cast("StateReply", json.loads(self._ask(routes.GET_STATE, key).body))
+
+    def _ask(self, route: AnyRoute, key: str | None = None, body: object = None) -> Reply:
+        reply = self._to.send(route, {"agent": self._name} | ({} if key is None else {"key": key}), body)
         if reply.status >= 400:
             self._refuse(reply, key)
         return reply
 
     def _refuse(self, reply: Reply, key: str | None) -> NoReturn:
         if reply.status == 404:
-            raise StatusError(f"Key not found: {self.namespace}/{key}", status=404)
+            raise StatusError(f"Key not found: {self._name}/{key}", status=404)
         if reply.status == 422:
             raise StatusError("Invalid key or value.", status=400)
         raise status_class(reply.status)("The memory service failed", status=reply.status)
 
 
-def _names(path: str) -> tuple[str, str | None]:
-    try:
-        _, _, namespace, *rest = [unquote(part, errors="strict") for part in path.split("/")]
-    except UnicodeDecodeError:
-        raise StatusError("Not Found", status=404) from None
-    if not _NAMESPACE.fullmatch(namespace):
-        raise StatusError("Invalid namespace. Use 1-64 alphanumeric/underscore/dash chars.", status=400)
-    if rest and (not _KEY.fullmatch(rest[0]) or rest[0] in (".", "..")):
-        raise StatusError("Invalid key. Use 1-128 alphanumeric/underscore/dash/dot chars.", status=400)
-    return namespace, rest[0] if rest else None
+def _text(stored: StateReply) -> str:
+    value = stored["value"]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-_ROWS = (
-    Entry("GET", "/memory/{namespace}", Listing),
-    Entry("GET", "/memory/{namespace}/{key}", Nothing),
-    Entry("PUT", "/memory/{namespace}/{key}", Put),
-    Entry("DELETE", "/memory/{namespace}/{key}", Nothing),
-)
-BOTWIRE = Contract("BotWire", _ROWS, answer, keys.basic, lambda _status, words: {"detail": words})
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
+
+
+BOTWIRE = Contract("BotWire", (_LIST, _GET, _PUT, _DELETE), answer, keys.basic, detail, _PATTERNS)

@@ -1,60 +1,59 @@
-"""What a contract is to the server: its rows, how a request is answered, where the key stands, how it says no."""
+"""A contract, as the server sees it: its routes, how a request is answered, where the key stands, how it says no."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 
+from kronmem.api.routes import AnyRoute, Match
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
 from kronmem.server.keys import Headers
 
 
-class Row(Protocol):
-    """One row of the API, as the engine's own table has it; the document is made of nothing else."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def reads(self) -> type[BaseModel]: ...
-    @property
-    def status(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A row of a contract that is translated into requests to the service."""
-
-    method: str
-    path: str
-    reads: type[BaseModel]
-    status: int = 200
-
-
 @dataclass(frozen=True)
 class Contract:
-    """One vendor's way of speaking."""
+    """One vendor's API over the same service."""
 
     name: str
-    rows: Sequence[Row]
-    answer: Callable[[Service, Request, str], Reply]
+    routes: Sequence[AnyRoute]
+    answer: Callable[[Service, Match, Request, str], Reply]
     key: Callable[[Headers], str | None]
     refusal: Callable[[int, str], JsonValue]
+    patterns: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
+    """Of those path parameters that are narrower than our ids."""
 
 
-def said(status: int, value: JsonValue) -> Reply:
+@dataclass(frozen=True)
+class Translation:
+    """Requests to our own service on behalf of one request in another contract."""
+
+    service: Service
+    owner: str
+    timeout: float
+
+    def send(
+        self,
+        route: AnyRoute,
+        segments: Mapping[str, str],
+        body: object = None,
+        query: tuple[tuple[str, str], ...] = (),
+    ) -> Reply:
+        """Send a request for a route of our own; `segments` are its parameters as they stand in a path."""
+        packed = None if body is None else json.dumps(body).encode()
+        request = Request(route.method, route.path, query, packed, (), self.timeout)
+        return self.service.answer(Match(route, segments), request, self.owner)
+
+
+def json_reply(status: int, value: object) -> Reply:
     """A reply in JSON."""
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
     return Reply(status, body, {"content-type": "application/json"})
 
 
-def problems(error: ValidationError, place: str) -> list[JsonValue]:
-    """What is wrong with a request, as FastAPI says it; what was sent is not echoed."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    return [{"type": one["type"], "loc": [place, *one["loc"][:8]], "msg": one["msg"]} for one in found]
+def detail(_status: int, message: str) -> JsonValue:
+    """A refusal as FastAPI writes it."""
+    return {"detail": message}

@@ -1,16 +1,14 @@
-"""What replies say: rows as the JSON both dialects of Kronvex expect. Pure."""
+"""Rows as replies, with the fields that both dialects of Kronvex expect. Pure."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
-from pydantic import JsonValue
-
+from kronmem.api.replies import AgentReply, FlatHitReply, HitReply, MemoryReply, StateReply
 from kronmem.engine.recall import Hit
-from kronmem.engine.store import Row, Space
-
-Json = dict[str, JsonValue]
+from kronmem.engine.store import Row, Space, StateValue
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -21,7 +19,7 @@ def timestamp(seconds: float) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool = False) -> Json:
+def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool = False) -> MemoryReply:
     """One memory. `count`: how many the agent now has, known only after a write."""
     return {
         "id": row.id,
@@ -32,30 +30,39 @@ def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool
         "metadata": row.metadata,
         "tags": list(row.tags),
         "created_at": timestamp(row.created_at),
+        "updated_at": None if row.updated_at is None else timestamp(row.updated_at),
         "access_count": row.access_count,
         "expires_at": None if row.expires_at is None else timestamp(row.expires_at),
         "pinned": row.pinned,
+        "role": row.role,
+        "key": row.key,
         "agent_memory_count": count,
         "deduplicated": deduplicated,
-        "superseded": False,
-        "superseded_by": None,
+        "superseded": row.superseded_by is not None,
+        "superseded_by": row.superseded_by,
         "conflict_detected": False,
         "conflicts_resolved": 0,
     }
 
 
-def hit(agent: str, found: Hit) -> Json:
+def hit(agent: str, found: Hit) -> HitReply:
     """A memory with its scores around it, as the vendor's server says it."""
-    return {"memory": memory(agent, found.row), **_scores(found)}
+    return {
+        "memory": memory(agent, found.row),
+        "similarity": found.similarity,
+        "confidence": found.confidence,
+        "score": found.similarity,
+    }
 
 
-def flat_hit(agent: str, found: Hit) -> Json:
+def flat_hit(agent: str, found: Hit) -> FlatHitReply:
     """A memory with its scores among its fields, as the vendor's tutorials say it."""
-    return {**memory(agent, found.row), **_scores(found)}
-
-
-def _scores(found: Hit) -> Json:
-    return {"similarity": found.similarity, "confidence": found.confidence, "score": found.similarity}
+    return {
+        **memory(agent, found.row),
+        "similarity": found.similarity,
+        "confidence": found.confidence,
+        "score": found.similarity,
+    }
 
 
 def context(hits: Sequence[Hit]) -> str:
@@ -64,7 +71,7 @@ def context(hits: Sequence[Hit]) -> str:
     return "\n".join(["[KRONMEM CONTEXT]", *lines]) if lines else ""
 
 
-def agent(space: Space) -> Json:
+def agent(space: Space) -> AgentReply:
     """An agent; its name is its id."""
     return {
         "id": space.name,
@@ -73,4 +80,14 @@ def agent(space: Space) -> Json:
         "metadata": space.metadata,
         "created_at": timestamp(space.created_at),
         "memory_count": space.count,
+    }
+
+
+def state(key: str, stored: StateValue) -> StateReply:
+    """A value of an agent's state."""
+    return {
+        "key": key,
+        "value": json.loads(stored.value),
+        "created_at": timestamp(stored.created_at),
+        "updated_at": timestamp(stored.updated_at),
     }

@@ -1,0 +1,246 @@
+"""The request bodies and queries of the API: one model a route. They take both dialects of Kronvex and our own
+reserved `kronmem` object, ignore unknown fields, and refuse the rest as FastAPI does."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    field_validator,
+    model_validator,
+)
+
+from kronmem.api import ids
+
+T = TypeVar("T")
+
+Sort = Literal["recent", "oldest", "access_count"]
+Role = Literal["user", "assistant", "tool"]
+
+
+def valid_id(value: str) -> str:
+    """Accept an id of an agent, session, memory or key; `ValueError` if it could not stand alone in a path."""
+    if problem := ids.id_problem(value):
+        raise ValueError(f"an id {problem}")
+    return value
+
+
+def _storable(value: str) -> str:
+    if problem := ids.text_problem(value):
+        raise ValueError(f"text {problem}")
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("text must not be blank")
+    return _storable(value)
+
+
+def _at_most(size: int, value: T) -> T:
+    # Infinity can be written in JSON as 1e999, but not read back.
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if ids.has_surrogate(text):
+        raise ValueError("JSON must not contain lone surrogates")
+    if len(text) > size or len(text.encode()) > size:
+        raise ValueError(f"at most {size} bytes as JSON")
+    return value
+
+
+def _metadata(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return _at_most(ids.MAX_SERVED_METADATA, value)
+
+
+def _state(value: JsonValue) -> JsonValue:
+    return _at_most(ids.MAX_SERVED_STATE, value)
+
+
+Id = Annotated[str, AfterValidator(valid_id)]
+Content = Annotated[str, Field(min_length=1, max_length=ids.MAX_SERVED_CONTENT), AfterValidator(_not_blank)]
+Query = Annotated[str, Field(max_length=ids.MAX_SERVED_CONTENT), AfterValidator(_storable)]
+Type = Annotated[str, Field(min_length=1, max_length=ids.MAX_TYPE), AfterValidator(_storable)]
+Tag = Annotated[str, Field(min_length=1, max_length=ids.MAX_SERVED_TAG), AfterValidator(_storable)]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=ids.MAX_TAGS)]
+Description = Annotated[str, Field(max_length=10_000), AfterValidator(_storable)]
+Key = Annotated[str, Field(min_length=1, max_length=ids.MAX_KEY), AfterValidator(_not_blank)]
+Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
+Limit = Annotated[int, Field(ge=1, le=100)]
+
+
+class RequestModel(BaseModel):
+    """The base of all request models."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class EmptyRequest(RequestModel):
+    """No parameters beyond those of the path."""
+
+
+class ReservedMetadata(RequestModel):
+    """The reserved object in a memory's metadata: fields of our client that other services do not know."""
+
+    id: Id | None = None
+    type: Type | None = None
+    tags: Tags | None = None
+    role: Role | None = None
+    key: Key | None = None
+    supersedes: Id | None = None
+    said_at: AwareDatetime | None = None
+
+
+class RememberRequest(RequestModel):
+    """A memory to store."""
+
+    content: Content
+    memory_type: Type = "fact"
+    session_id: Id | None = None
+    metadata: Metadata | None = None
+    tags: Tags | None = None
+    ttl_days: Annotated[int, Field(ge=1, le=ids.MAX_TTL_DAYS)] | None = None
+    ttl_seconds: Annotated[int, Field(ge=ids.MIN_TTL_SECONDS, le=ids.MAX_TTL_SECONDS)] | None = None
+    pinned: bool = False
+    role: Role | None = None
+    key: Key | None = None
+    supersedes: Id | None = None
+
+    def reserved(self) -> tuple[ReservedMetadata, dict[str, JsonValue]]:
+        """The reserved object, which wins over the fields around it, and the metadata without it."""
+        metadata = dict(self.metadata or {})
+        if isinstance(metadata.get(ids.RESERVED), dict):
+            return ReservedMetadata.model_validate(metadata.pop(ids.RESERVED)), metadata
+        return ReservedMetadata(), metadata
+
+
+class BatchRequest(RequestModel):
+    """Memories to store together, all or none."""
+
+    memories: Annotated[tuple[RememberRequest, ...], Field(min_length=1, max_length=1000)]
+
+
+class RestoredMemory(RequestModel):
+    """A memory as an export wrote it, kept with its id, times and history."""
+
+    id: Id
+    content: Content
+    memory_type: Type = "fact"
+    session_id: Id | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    tags: Tags = ()
+    created_at: AwareDatetime
+    updated_at: AwareDatetime | None = None
+    expires_at: AwareDatetime | None = None
+    pinned: bool = False
+    access_count: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
+    role: Role | None = None
+    key: Key | None = None
+    superseded_by: Id | None = None
+
+
+class RestoreRequest(RequestModel):
+    """Exported memories to keep as they were, the oldest first, all or none."""
+
+    memories: Annotated[tuple[RestoredMemory, ...], Field(min_length=1, max_length=1000)]
+
+
+class ClearRequest(RequestModel):
+    """Which memories to delete: those of a session, those created before a time, or both."""
+
+    session_id: Id | None = None
+    before: AwareDatetime | None = None
+
+
+class ReservedSearch(RequestModel):
+    """The reserved object of a recall: the exact question of our client, beyond the fields that every service knows."""
+
+    limit: Limit | None = None
+    memory_type: Type | None = None
+    tags: Tags | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    count_access: bool = True
+    fill: bool = False
+
+
+class RecallRequest(RequestModel):
+    """A question. The tutorials say `query` and `limit`, the vendor's server `message` and `top_k`."""
+
+    query: Query | None = None
+    message: Query | None = None
+    top_k: Limit | None = None
+    limit: Limit | None = None
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    session_id: Id | None = None
+    memory_type: Type | None = None
+    tags: Tags | None = None
+    kronmem: ReservedSearch | None = None
+
+    @model_validator(mode="after")
+    def _has_a_query(self) -> RecallRequest:
+        if self.query is None and self.message is None:
+            raise ValueError("query or message is required")
+        return self
+
+
+class ListRequest(RequestModel):
+    """Which memories to list, from the query string."""
+
+    page: Annotated[int, Field(ge=1, le=1_000_000_000)] = 1
+    per_page: Limit = 20
+    limit: Annotated[int, Field(ge=1, le=1000)] | None = None
+    offset: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
+    memory_type: Type | None = None
+    search: Annotated[str, Field(max_length=1000), AfterValidator(_storable)] | None = None
+    sort: Sort = "recent"
+    session_id: Id | None = None
+    tag: Tags = ()
+    after: Id | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    history: bool = False
+
+    @field_validator("tag", mode="before")
+    @classmethod
+    def _repeatable(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+
+class UpdateRequest(RequestModel):
+    """Changes to a memory; absent fields stay. A `ttl_days` of 0 removes the lifetime."""
+
+    content: Content | None = None
+    memory_type: Type | None = None
+    tags: Tags | None = None
+    metadata: Metadata | None = None
+    pinned: bool | None = None
+    ttl_days: Annotated[int, Field(ge=0, le=ids.MAX_TTL_DAYS)] | None = None
+
+
+class AgentRequest(RequestModel):
+    """An agent to make or describe."""
+
+    name: Id
+    description: Description | None = None
+    metadata: Metadata | None = None
+
+
+class AgentUpdateRequest(RequestModel):
+    """Changes to an agent; its name is its id and stays."""
+
+    name: str | None = None
+    description: Description | None = None
+    metadata: Metadata | None = None
+
+
+class StateRequest(RequestModel):
+    """A value to keep; with `if_updated_at` only in place of the value of that time, null meaning no value."""
+
+    value: Annotated[JsonValue, AfterValidator(_state)]
+    if_updated_at: AwareDatetime | None = None

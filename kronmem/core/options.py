@@ -1,0 +1,33 @@
+"""The keyword arguments that a client, its scopes and its wiring share: each is named here once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypedDict
+
+from pydantic import JsonValue
+
+
+class WriteOptions(TypedDict, total=False):
+    """Everything that `remember` and its siblings take beside the text and its type."""
+
+    session_id: str | None
+    ttl_days: int | None
+    ttl_seconds: int | None
+    pinned: bool
+    tags: Iterable[str]
+    metadata: Mapping[str, JsonValue] | None
+
+
+class ReadFilters(TypedDict, total=False):
+    """The limits of a read: only memories that pass all of them are answered."""
+
+    memory_type: str | None
+    session_id: str | None
+    tags: Iterable[str]
+
+
+class RecallOptions(ReadFilters, total=False):
+    """Everything that `recall` takes beside the query and the limit."""
+
+    threshold: float | None

@@ -1,0 +1,106 @@
+"""What a memory is found by, the same for both stores: terms by passage, labels for filters, packed postings. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from collections.abc import Iterable, Sequence
+
+from kronmem.engine import passages, terms
+from kronmem.engine.store import PLACE_BITS, Filter, Indexed, Posting, Row, Space
+
+SEEK = 8
+"""Looking one number up costs about as much as reading so many in a row: the bound between the two ways to filter."""
+LENGTH_BITS = 20
+"""A posting's worth is `kind << 2 * LENGTH_BITS | times << LENGTH_BITS | length`."""
+MAX_LENGTH = (1 << LENGTH_BITS) - 1
+_PART = struct.Struct("<HHH")
+"""One passage of a posting: `passage << 2 | kind`, how many times the term occurs there, how many terms it has."""
+_MOST = 0xFFFF
+
+
+def labels_of(only: Filter) -> list[str]:
+    """The postings that stand for session, type and tags. Their first character occurs in no term."""
+    session = [f"\x1ds{only.session_id}"] if only.session_id is not None else []
+    memory_type = [f"\x1dt{only.memory_type}"] if only.memory_type is not None else []
+    return session + memory_type + [f"\x1dg{tag}" for tag in only.tags]
+
+
+def labels(row: Row) -> tuple[str, ...]:
+    """The labels of one memory."""
+    return tuple(labels_of(Filter(row.session_id, row.memory_type, row.tags)))
+
+
+def digest(content: str) -> bytes:
+    """What tells two texts apart: outer spaces do not."""
+    return hashlib.sha256(content.strip().encode()).digest()[:16]
+
+
+def erased_digest(salt: bytes, owner: str, name: str, client_id: str) -> bytes:
+    """What is kept of an erased id: enough to recognise it, too little to learn it or its agent."""
+    return hmac.new(salt, "\0".join((owner, name, client_id)).encode(), hashlib.sha256).digest()[:16]
+
+
+def posted(row: Row) -> tuple[list[str], int]:
+    """Every term and label that has a posting of this memory, and how many terms its passages have together."""
+    if not row.passages:  # as schema 1 indexed it: the text as a whole, without tags and type
+        counted = terms.count_terms(row.content)
+        return [*counted, *labels(row)], min(sum(counted.values()), MAX_LENGTH)
+    by_term, lengths = _by_passage(row)
+    return [*by_term, *labels(row)], sum(lengths)
+
+
+def _by_passage(row: Row) -> tuple[dict[str, list[tuple[int, int]]], tuple[int, ...]]:
+    """By term, the passages it occurs in and how many times there; and how many terms each passage has."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    lengths: list[int] = []
+    for place, (start, end) in enumerate(passages.split(row.content)):
+        counted = terms.count_terms(row.content[start:end])
+        lengths.append(sum(counted.values()))
+        for term, times in counted.items():
+            found.setdefault(term, []).append((place, times))
+    # What it is filed under can be asked for like a word of its text, and makes that text no longer.
+    filed = row.tags if row.memory_type == "fact" else (row.memory_type, *row.tags)
+    for term in terms.count_terms(" ".join(filed)):
+        found.setdefault(term, [(0, 1)])
+    return found, tuple(lengths)
+
+
+def pack_parts(places: Sequence[tuple[int, int]], indexed: Indexed) -> tuple[int, int, int, bytes | None]:
+    """A posting's kind, times and length and, for a memory of several passages, instead the same of each of them."""
+    lengths, kinds = indexed.lengths, indexed.kinds
+    if len(lengths) == 1:
+        return kinds[0], min(places[0][1], MAX_LENGTH), min(lengths[0], MAX_LENGTH), None
+    packed = (
+        _PART.pack(passage << 2 | kinds[passage], min(times, _MOST), min(lengths[passage], _MOST))
+        for passage, times in places
+    )
+    return 0, 0, 0, b"".join(packed)
+
+
+def unpack_parts(rows: Iterable[tuple[int, int, int, bytes | None]]) -> list[Posting]:
+    """Postings by passage, from rows of (place of the memory's first passage, times, length, parts)."""
+    found: list[Posting] = []
+    for place, times, length, parts in rows:
+        if not parts:
+            found.append((place, times, length))
+        else:
+            found += [(place | part, n, size) for part, n, size in _PART.iter_unpack(parts)]
+    return found
+
+
+def spread_of(space: Space, bound: int, oldest: int) -> float:
+    """In how many memories a term occurs whose newest `bound` ones reach back to `oldest`: as dense before as since."""
+    return min(bound * space.last / (space.last - oldest + 1), space.count)
+
+
+def memory_of(place: int) -> int:
+    """The number of the memory that a passage belongs to."""
+    return place >> PLACE_BITS
+
+
+def indexed(row: Row) -> Indexed:
+    """Everything that a memory is found by."""
+    by_term, lengths = _by_passage(row)
+    return Indexed(by_term, lengths, (0,) * len(lengths), labels(row), b"", b"")

@@ -1,0 +1,62 @@
+"""The injected block: recalled memories as one fenced text for one turn of a model, and the question they answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kronmem.models import Hit
+from kronmem.text.context import fence, is_fenced, render, without_fences
+
+MAX_BLOCK_CHARS = 12_000
+"""Five memories, the default limit, at the 2,000 characters that one may take, with their labels: 3,000 tokens."""
+MAX_QUESTION_CHARS = 2000
+"""About 500 tokens: the usual embedding models cut a text there."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_GAP = " … "
+
+
+def render_block(hits: Sequence[Hit], source: str, *, named: bool = False) -> str:
+    """Write hits as one fenced block of bounded size; "" without hits. With `named` each tells its agent."""
+    return render([_named(hit) for hit in hits] if named else hits, source=source, max_chars=MAX_BLOCK_CHARS)
+
+
+def fence_context(text: str, source: str) -> str:
+    """Fence a context that a service wrote, unless it is fenced already."""
+    return text if is_fenced(text) else fence(text, source=source)
+
+
+def opening_line(source: str) -> str:
+    """The first line of every block of one source: an agent may hold several memories, each owns its block."""
+    return fence("text", source=source).partition("\n")[0] + "\n"
+
+
+def is_block(text: str, opening: str = "") -> bool:
+    """Tell whether the text is an injected block, of the source with this opening line if given."""
+    return is_fenced(text) and text.startswith(opening)
+
+
+def without_blocks(text: str) -> str:
+    """Remove every complete block; other text stays as it was."""
+    return without_fences(text)
+
+
+def clean_words(text: str) -> str:
+    """The words of a message without injected blocks, and without NUL and lone surrogates, which no store takes."""
+    return _UNSTORABLE.sub("", without_blocks(text)).strip()
+
+
+def as_question(words: str) -> str:
+    """Shorten words to a query. A long text is asked by its beginning and its end, where people put their request."""
+    half = (MAX_QUESTION_CHARS - len(_GAP)) // 2
+    return words if len(words) <= MAX_QUESTION_CHARS else f"{words[:half]}{_GAP}{words[-half:]}"
+
+
+def _named(hit: Hit) -> Hit:
+    memory = hit.memory
+    speaker = memory.metadata.get("speaker")
+    name = f"{speaker} of {memory.agent_id}" if isinstance(speaker, str) and speaker.strip() else memory.agent_id
+    return hit.model_copy(
+        update={"memory": memory.model_copy(update={"metadata": {**memory.metadata, "speaker": name}})}
+    )

@@ -1,0 +1,121 @@
+"""Capture: stores the words of a conversation with speaker and role, and never fails the hook that calls it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
+from kronmem.errors import OutboxFullError
+from kronmem.packs.backlog import Backlog
+from kronmem.packs.bounded import bounded_async
+from kronmem.packs.log_once import LogOnce
+
+Extract = Callable[[str], Iterable[str]]
+"""Finds the texts worth keeping in one message, such as `extract_facts`."""
+
+MAX_PIECE_CHARS = 30_000
+"""A memory holds 32,000 characters at every service; the rest is room for a redaction that lengthens a text."""
+_NAMESPACE = uuid.UUID("6f0e3d52-6a39-5d0e-8c1b-1f2f6a1d9a77")
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """Words, their speaker and their place in a conversation. The same words at the same place are one memory."""
+
+    text: str
+    speaker: str
+    role: str
+    place: Mapping[str, JsonValue] = field(default_factory=lambda: dict[str, JsonValue]())
+
+    def metadata(self) -> dict[str, JsonValue]:
+        """The provenance, without the words."""
+        return {"speaker": self.speaker, "role": self.role, **self.place}
+
+
+def stable_id(*parts: object) -> uuid.UUID:
+    """An id that the same parts make again in every process."""
+    return uuid.uuid5(_NAMESPACE, json.dumps(parts))
+
+
+class CapturedMemory(NamedTuple):
+    """One text to store, with the arguments of `remember_later`."""
+
+    text: str
+    memory_type: str
+    metadata: dict[str, JsonValue]
+    memory_id: str
+
+
+@dataclass(frozen=True)
+class CaptureRules:
+    """Which utterances are stored, and as which memories: with `extract` only the texts that it finds, as facts."""
+
+    extract: Extract | None = None
+    min_length: int = 20
+
+    def accept(self, said: Utterance) -> bool:
+        """Tell whether an utterance may hold anything worth storing."""
+        return bool(said.text) and (self.extract is not None or len(said.text) >= self.min_length)
+
+    def memories(self, said: Utterance, agent_id: str, session_id: str | None) -> Iterator[CapturedMemory]:
+        """The memories of an utterance for one agent."""
+        kind, metadata = "interaction" if self.extract is None else "fact", said.metadata()
+        for text in _pieces(said.text) if self.extract is None else self.extract(said.text):
+            # Everything that is stored goes into the id: the same id with anything else would be refused.
+            memory_id = str(stable_id(agent_id, session_id, metadata, kind, text))
+            yield CapturedMemory(text, kind, metadata, memory_id)
+
+
+class Capture:
+    """Stores utterances in order and in the background. Never raises."""
+
+    def __init__(self, memory: AgentMemory, rules: CaptureRules, timeout: float, log: LogOnce) -> None:
+        self._memory, self._rules, self._log = memory.with_timeout(timeout), rules, log
+        self._backlog = Backlog()
+
+    def take(self, read: Callable[[], Utterance]) -> None:
+        """Queue an utterance for the agent of this moment; a failure to read or to queue it is logged once."""
+        try:
+            said = read()
+            # Resolved here: the thread that stores it has neither the caller's context nor its thread-local data.
+            if self._rules.accept(said) and not self._backlog.add(partial(self._store, self._memory.resolved(), said)):
+                raise OutboxFullError("too many messages wait to be stored")
+        except Exception as error:  # noqa: BLE001 -- an exception in a hook would end the chat
+            self._log.failed(error)
+
+    def flush(self, timeout: float) -> int:
+        """Wait until everything is stored; the answer is how many utterances are not."""
+        return self._backlog.flush(timeout)
+
+    def _store(self, memory: AgentMemory, said: Utterance) -> None:
+        with self._log.swallowing():  # the next utterance is still to be stored
+            for one in self._rules.memories(said, memory.agent_id, memory.session_id):
+                memory.remember_later(one.text, one.memory_type, metadata=one.metadata, memory_id=one.memory_id)
+
+
+class AsyncCapture:
+    """Stores utterances before the hook returns: an outbox or a file takes them at once. Never raises."""
+
+    def __init__(self, rules: CaptureRules, timeout: float, log: LogOnce) -> None:
+        self._rules, self._timeout, self._log = rules, timeout, log
+
+    async def take(self, memory: AsyncAgentMemory, said: Utterance) -> None:
+        """Store an utterance within the timeout; a failure is logged once, cancellation goes on."""
+        if self._rules.accept(said):
+            with self._log.swallowing():
+                await bounded_async(partial(self._store, memory.resolved(), said), self._timeout)
+
+    async def _store(self, memory: AsyncAgentMemory, said: Utterance) -> None:
+        for one in self._rules.memories(said, memory.agent_id, memory.session_id):
+            await memory.remember_later(one.text, one.memory_type, metadata=one.metadata, memory_id=one.memory_id)
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + MAX_PIECE_CHARS] for at in range(0, len(text), MAX_PIECE_CHARS)]

@@ -1,0 +1,41 @@
+"""Checks of a pack's arguments, made at once: a hook that fails later has nobody to tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kronmem.agent_memory import AgentMemory
+from kronmem.core import inputs
+from kronmem.errors import ConfigError, InvalidInputError
+from kronmem.wiring import MOST_HITS_EMBEDDED, checked_timeout
+
+# With the longest name of a tool behind it, a prefix stays within the 64 characters that OpenAI allows.
+_PREFIX = re.compile(r"[A-Za-z0-9_-]{0,40}")
+
+
+def check_limits(limit: int, timeout: float, threshold: float | None = None) -> None:
+    """Refuse limits that every later recall would refuse."""
+    inputs.limit(limit, MOST_HITS_EMBEDDED)
+    inputs.threshold(threshold)
+    checked_timeout(timeout)
+
+
+def check_prefix(prefix: str) -> str:
+    """Accept a prefix that the names of tools may begin with."""
+    if not _PREFIX.fullmatch(prefix):
+        raise InvalidInputError("prefix may hold letters, digits, _ and - (it becomes part of a tool's name)")
+    return prefix
+
+
+def check_read_from(read_from: Iterable[str]) -> tuple[str, ...]:
+    """Accept the ids of further agents to read from, each once."""
+    ids = inputs.strings(read_from, "read_from")
+    return tuple(dict.fromkeys(inputs.identifier(one, "read_from") for one in ids))
+
+
+def check_blocking(memory: AgentMemory) -> AgentMemory:
+    """Refuse the memory of an `AsyncClient`: a blocking hook cannot await its answers."""
+    if not isinstance(memory, AgentMemory):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise ConfigError(f"this needs an AgentMemory, Client(…).agent(…), not {type(memory).__name__}")
+    return memory

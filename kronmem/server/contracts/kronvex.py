@@ -1,0 +1,15 @@
+"""Kronvex's contract, which is our own: its routes are those of the service."""
+
+from __future__ import annotations
+
+from kronmem.api.routes import ROUTES
+from kronmem.server import keys
+from kronmem.server.contracts.contract import Contract, detail
+
+KRONVEX = Contract(
+    "Kronvex",
+    ROUTES,
+    lambda service, match, request, owner: service.answer(match, request, owner),
+    keys.api_key,
+    detail,
+)

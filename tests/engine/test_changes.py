@@ -1,0 +1,355 @@
+"""Memory that changes its mind: keys, supersedes, updates, history, times and erasure, asked of both stores."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.calling import START, Caller, Clock, calling
+
+A, B, C = "Ada lives in Paris", "Ada lives in Berlin", "Ada lives in Rome"
+
+
+def when(seconds: float) -> str:
+    return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)).isoformat()
+
+
+def late(seconds: float, **fields: Any) -> dict[str, Any]:
+    """The metadata of a memory that was said so many seconds after the start and waited in an outbox since."""
+    return {"kronmem": {"said_at": when(START + seconds), **fields}}
+
+
+def history(call: Caller, memory_id: str) -> list[tuple[str, str | None]]:
+    status, reply = call("GET", f"memories/{memory_id}/history")
+    assert status == 200, reply
+    return [(memory["content"], memory["superseded_by"]) for memory in reply["memories"]]
+
+
+def test_a_later_memory_of_the_same_key_takes_the_place_of_the_old_one(call: Caller) -> None:
+    paris = call.remember(A, key="home_city")
+    berlin = call.remember(B, key="home_city")
+    assert call.contents() == [B]
+    assert call.recall("Where does Ada live?") == [B]
+    assert berlin["key"] == "home_city"
+    assert history(call, berlin["id"]) == history(call, paris["id"]) == [(B, None), (A, berlin["id"])]
+    _, page = call("GET", "memories", query=[("history", "true")])
+    assert [(m["content"], m["superseded"]) for m in page["memories"]] == [(B, False), (A, True)]
+    assert page["total"] == 2
+
+
+def test_a_key_stands_for_one_session_and_one_agent(call: Caller) -> None:
+    call.remember(A, key="city")
+    call.remember(B, key="city", session_id="s")
+    call.as_(agent="other").remember(C, key="city")
+    call.remember(C, key="city of birth")
+    assert sorted(call.contents()) == [B, A, C]
+
+
+def test_a_then_b_then_a_again_ends_with_a(call: Caller) -> None:
+    for text in (A, B, A):
+        last = call.remember(text, key="city")
+    assert last["deduplicated"] is False
+    assert call.contents() == [A]
+    assert [text for text, _ in history(call, last["id"])] == [A, B, A]
+
+
+def test_the_same_text_under_two_keys_is_two_memories_and_under_one_key_one(call: Caller) -> None:
+    first = call.remember(A, key="home")
+    assert call.remember(A, key="home")["id"] == first["id"]
+    assert call.remember(A, key="work")["id"] != first["id"]
+    assert call.remember(A)["key"] is None
+    assert len(call.contents()) == 3
+
+
+def test_what_was_said_earlier_and_arrives_later_buries_nothing(call: Caller) -> None:
+    call.clock.time += 100
+    berlin = call.remember(B, key="city")
+    old = call.remember(A, metadata=late(10, key="city"))
+    assert old["superseded_by"] == berlin["id"]
+    assert old["created_at"] == "2027-01-15T08:00:10.000000Z"
+    assert call.contents() == [B]
+    assert history(call, berlin["id"]) == [(B, None), (A, berlin["id"])]
+
+
+def test_a_text_that_was_said_again_is_as_young_as_that(call: Caller) -> None:
+    call.remember(A, key="city")
+    call.clock.time += 100
+    paris = call.remember(A, key="city")  # said again: what was said in between is older
+    berlin = call.remember(B, metadata=late(50, key="city"))
+    assert berlin["superseded_by"] == paris["id"]
+    assert call.contents() == [A]
+
+
+def test_a_queued_memory_is_never_dated_after_its_arrival(call: Caller) -> None:
+    made = call.remember(A, metadata=late(3600))
+    assert made["created_at"] == "2027-01-15T08:00:00.000000Z"
+
+
+def test_a_clock_that_was_set_back_does_not_bury_the_new_one(call: Caller) -> None:
+    call.remember(A, key="city")
+    call.clock.time -= 3600
+    call.remember(B, key="city")
+    assert call.contents() == [B]
+
+
+def test_supersedes_takes_the_place_by_id_and_inherits_the_key(call: Caller) -> None:
+    paris = call.remember(A, key="city")
+    berlin = call.remember(B, supersedes=paris["id"])
+    assert berlin["key"] == "city"
+    rome = call.remember(C, supersedes=paris["id"])  # whatever has taken its place by now
+    assert call.contents() == [C]
+    assert [text for text, _ in history(call, paris["id"])] == [C, B, A]
+    assert rome["superseded_by"] is None
+
+
+def test_superseding_by_a_text_that_is_there_leaves_that_one(call: Caller) -> None:
+    paris, berlin = call.remember(A), call.remember(B)
+    again = call.remember(B, supersedes=paris["id"])
+    assert (again["id"], again["deduplicated"]) == (berlin["id"], True)
+    assert call.contents() == [B]
+    assert call.remember(B, supersedes=berlin["id"])["id"] == berlin["id"]
+    assert call.contents() == [B]
+
+
+@pytest.mark.parametrize("wrong", ["unknown", "other session", "other agent", "forgotten"])
+def test_superseding_what_is_not_there_is_refused_and_stores_nothing(call: Caller, wrong: str) -> None:
+    other = call.as_(agent="other") if wrong == "other agent" else call
+    there = other.remember(A, session_id="s" if wrong == "other session" else None)["id"]
+    if wrong == "forgotten":
+        call("DELETE", f"memories/{there}")
+    named = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d" if wrong == "unknown" else there
+    status, _ = call("POST", "remember", {"content": B, "supersedes": named})
+    assert status == 404
+    assert B not in call.contents()
+
+
+def test_an_update_changes_a_memory_in_place_and_keeps_the_former_text(call: Caller) -> None:
+    before = call.remember("the port is 8080", tags=["net"])
+    call.remember("an other one")
+    call.clock.time += 60
+    status, after = call("PATCH", f"memories/{before['id']}", {"content": "the port is 9090", "tags": ["net", "new"]})
+    assert status == 200
+    assert (after["id"], after["created_at"]) == (before["id"], before["created_at"])
+    assert after["updated_at"] == "2027-01-15T08:01:00.000000Z"
+    assert call.recall("port 9090")[0] == "the port is 9090"
+    assert call.recall("8080") == []
+    assert call.contents() == ["an other one", "the port is 9090"]
+    assert history(call, before["id"]) == [("the port is 9090", None), ("the port is 8080", before["id"])]
+
+
+def test_an_update_of_anything_else_makes_no_history(call: Caller) -> None:
+    memory = call.remember("tea at five", ttl_days=1)
+    changes = {"memory_type": "preference", "tags": ["drink"], "metadata": {"n": 1}, "ttl_days": 0}
+    status, after = call("PATCH", f"memories/{memory['id']}", changes)
+    assert status == 200
+    assert [after[name] for name in ("memory_type", "tags", "metadata", "expires_at")] == [
+        "preference",
+        ["drink"],
+        {"n": 1},
+        None,
+    ]
+    assert history(call, memory["id"]) == [("tea at five", None)]
+    assert call.contents(memory_type="preference") == ["tea at five"]
+    assert call.contents(memory_type="fact") == []
+    assert call.recall("five", tags=["drink"]) == ["tea at five"]
+
+
+def test_an_update_to_a_text_that_is_there_or_of_what_was_superseded_is_a_conflict(call: Caller) -> None:
+    paris, berlin = call.remember(A), call.remember(B)
+    assert call("PATCH", f"memories/{paris['id']}", {"content": B})[0] == 409
+    assert call("PATCH", f"memories/{paris['id']}", {"content": A})[0] == 200  # its own
+    call.remember(C, supersedes=berlin["id"])
+    assert call("PATCH", f"memories/{berlin['id']}", {"content": "x"})[0] == 409
+    assert call("PATCH", "memories/unknown", {"content": "x"})[0] == 404
+
+
+def test_forgetting_the_current_one_forgets_its_history_and_revives_nothing(call: Caller) -> None:
+    call.remember(A, key="city")
+    call.remember(B, key="city")
+    rome = call.remember(C, key="city")
+    call("PATCH", f"memories/{rome['id']}", {"content": "Ada lives in Oslo"})
+    assert call("DELETE", f"memories/{rome['id']}")[0] == 204
+    _, page = call("GET", "memories", query=[("history", "true")])
+    assert page["memories"] == []
+    assert call("GET", f"memories/{rome['id']}/history")[0] == 404
+
+
+def test_forgetting_one_of_the_history_leaves_the_rest_linked(call: Caller) -> None:
+    ids = [call.remember(text, key="city")["id"] for text in (A, B, C)]
+    assert call("DELETE", f"memories/{ids[1]}")[0] == 204
+    assert history(call, ids[2]) == [(C, None), (A, ids[2])]
+
+
+def test_history_is_cleared_with_its_session_and_by_time(call: Caller) -> None:
+    for text in (A, B):
+        call.remember(text, key="city", session_id="s")
+        call.clock.time += 10
+    call.remember("kept")
+    assert call("POST", "memories/clear", {"before": when(START + 5)}) == (200, {"deleted": 0})
+    assert [m["content"] for m in call("GET", "memories", query=[("history", "true")])[1]["memories"]] == ["kept", B]
+    assert call("POST", "memories/clear", {"session_id": "s", "before": when(START + 15)}) == (200, {"deleted": 1})
+    assert call.contents() == ["kept"]
+    assert call("POST", "memories/clear", {}) == (200, {"deleted": 1})
+
+
+def test_since_is_included_and_until_is_not(call: Caller) -> None:
+    for n in range(4):
+        call.remember(f"tea number {n}")
+        call.clock.time += 10
+    times = {"since": when(START + 10), "until": when(START + 30)}
+    assert call.contents(**times) == ["tea number 2", "tea number 1"]
+    assert sorted(call.recall("tea number", kronmem=times, threshold=0)) == ["tea number 1", "tea number 2"]
+    assert call.recall("tea number", kronmem={"since": when(START + 31)}, threshold=0) == []
+
+
+def test_times_without_a_zone_are_refused(call: Caller) -> None:
+    assert call("GET", "memories", query=[("since", "2027-01-15T08:00:00")])[0] == 422
+
+
+def test_looking_need_not_count_as_access(call: Caller) -> None:
+    call.remember("tea at five")
+    call.recall("tea", kronmem={"count_access": False})
+    assert call("GET", "memories")[1]["memories"][0]["access_count"] == 0
+    call.recall("tea")
+    assert call("GET", "memories")[1]["memories"][0]["access_count"] == 1
+
+
+def test_roles_are_kept_and_unknown_ones_refused(call: Caller) -> None:
+    assert call.remember("tea at five", role="assistant")["role"] == "assistant"
+    assert call("POST", "remember", {"content": "x", "role": "system"})[0] == 422
+
+
+def test_a_summary_counts_exactly_what_is_current(call: Caller) -> None:
+    call.remember(A, key="city", tags=["a", "b"], memory_type="preference")
+    call.remember(B, key="city", tags=["b"], session_id="s")
+    call.remember(C, key="city", tags=["b"], session_id="s")
+    call.remember("gone soon", ttl_seconds=60, tags=["x"])
+    call.clock.pass_days(1)
+    call.remember("tea")
+    assert call("GET", "summary")[1] == {
+        "count": 3,
+        "types": {"fact": 2, "preference": 1},
+        "tags": {"a": 1, "b": 2},
+        "sessions": {"s": 1},
+        "days": {"2027-01-15": 2, "2027-01-16": 1},
+    }
+
+
+def test_erasing_counts_what_it_removed_and_a_late_retry_revives_nothing(call: Caller) -> None:
+    call.remember(A, key="city")
+    own = {"kronmem": {"id": "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d", "key": "city"}}
+    call.remember(B, metadata=own)
+    call("PUT", "state/k", {"value": 1})
+    status, gone = call("POST", "erase")
+    assert status == 200
+    assert gone == {"memories": 1, "history": 1, "state": 1, "receipts": 1, "complete": True}
+    assert call("GET", "/api/v1/agents")[1] == []
+    call.remember(B, metadata=own)  # the retry of a request whose reply was lost
+    assert call.contents() == []
+    call.remember("something new")
+    assert call.contents() == ["something new"]
+    call.clock.pass_days(31)
+    call.remember("a sweep")
+    call.remember(B, metadata=own)
+    assert B in call.contents()
+    assert call("POST", "erase")[1]["memories"] == 3
+    assert call("POST", "erase")[1] == {"memories": 0, "history": 0, "state": 0, "receipts": 0, "complete": True}
+
+
+def test_numbers_of_an_erased_agent_are_not_given_out_again(call: Caller) -> None:
+    call.remember(A)
+    call("POST", "erase")
+    call.remember(B)
+    assert call.contents() == [B]
+    assert call.recall("Where does Ada live?") == [B]
+
+
+@pytest.mark.parametrize("migrated", [False, True])
+def test_no_fragment_of_an_erased_text_is_left_in_the_files(tmp_path: Path, migrated: bool) -> None:
+    path = tmp_path / "memory.db"
+    if migrated:
+        samples = Path(__file__).parent.parent / "samples"
+        path.write_bytes((samples / "memory-0.1.db").read_bytes())
+        path.chmod(0o600)
+    secret = "zanzibar xylophone quixotic"
+    with calling(str(path)) as call:
+        ada = call.as_(agent="user-ada")
+        for n in range(30):
+            ada.remember(f"{secret} number {n} " + "padding " * 300, key="k" if n % 2 else None)
+        forgotten = ada.remember(f"{secret} forgotten")
+        ada("DELETE", f"memories/{forgotten['id']}")
+        ada("PUT", "state/s", {"value": secret})
+        call.as_(agent="user-bob").remember("Bob stays where he is")
+        reply = ada("POST", "erase")[1]
+        assert reply["complete"] is True
+        raw = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        words = [*secret.split(), "padding", *(["forgotten in version one", "handbook"] if migrated else [])]
+        assert [word for word in words if word.encode() in raw] == []
+        assert "Bob stays where he is" in call.as_(agent="user-bob").contents()
+
+
+def test_an_erasure_that_a_reader_holds_up_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with calling(str(path)) as call:
+        call.remember("zanzibar")
+        reader = sqlite3.connect(path, isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memories").fetchone()
+        assert call("POST", "erase", timeout=0.2)[1]["complete"] is False
+        reader.execute("COMMIT")
+        reader.close()
+        assert call("POST", "erase")[1]["complete"] is True
+    assert b"zanzibar" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_state_is_written_only_over_the_value_that_was_read(call: Caller) -> None:
+    assert call("PUT", "state/k", {"value": 1, "if_updated_at": None})[0] == 200
+    assert call("PUT", "state/k", {"value": 2, "if_updated_at": None})[0] == 409
+    seen = call("GET", "state/k")[1]["updated_at"]
+    status, stored = call("PUT", "state/k", {"value": 2, "if_updated_at": seen})
+    assert status == 200
+    assert call("PUT", "state/k", {"value": 3, "if_updated_at": seen})[0] == 409
+    assert call("PUT", "state/k", {"value": 3, "if_updated_at": stored["updated_at"]})[0] == 200
+    assert call("PUT", "state/k", {"value": 4})[0] == 200
+    assert call("GET", "state/k")[1]["value"] == 4
+
+
+def test_exported_memories_are_restored_as_they_were_and_only_once(call: Caller) -> None:
+    call.remember(A, key="city", tags=["x"], role="user")
+    call.clock.time += 10
+    berlin = call.remember(B, key="city", pinned=True, metadata={"n": 1})
+    call("PATCH", f"memories/{berlin['id']}", {"content": "Ada lives in Bern"})
+    call.recall("Ada")
+    _, page = call("GET", "memories", query=[("history", "true"), ("per_page", "100")])
+    exported = page["memories"][::-1]
+    other = call.as_(agent="copy")
+    assert other("POST", "memories/restore", {"memories": exported})[1] == {"restored": 3, "present": 0}
+    assert other("POST", "memories/restore", {"memories": exported})[1] == {"restored": 0, "present": 3}
+    _, copied = other("GET", "memories", query=[("history", "true"), ("per_page", "100")])
+    strip = lambda one: {name: value for name, value in one.items() if name != "agent_id"}  # noqa: E731
+    key = lambda one: one["id"]  # noqa: E731
+    assert sorted(map(strip, copied["memories"]), key=key) == sorted(map(strip, exported), key=key)
+    assert history(other, berlin["id"]) == history(call, berlin["id"])
+    assert other.recall("Where does Ada live?") == ["Ada lives in Bern"]
+
+
+def test_many_writers_of_one_key_end_with_one_current_memory_and_a_whole_history(call: Caller) -> None:
+    call.clock = Clock()
+
+    def write(writer: int) -> None:
+        for n in range(5):
+            call.remember(f"writer {writer} says {n}", key="mood")
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    _, page = call("GET", "memories", query=[("per_page", "100")])
+    (current,) = page["memories"]
+    assert len(history(call, current["id"])) == 30

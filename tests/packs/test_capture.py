@@ -1,0 +1,117 @@
+"""Capture in both shells: for whom, as which memories, and never with an exception."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar, copy_context
+from typing import Any
+
+import anyio
+import pytest
+
+from kronmem import AsyncClient, Client, extract_facts
+from kronmem.packs.capture import MAX_PIECE_CHARS, AsyncCapture, Capture, CaptureRules, Utterance
+from kronmem.packs.log_once import LogOnce
+
+LONG = "I prefer trains over planes, always."
+current_user: ContextVar[str] = ContextVar("current_user")
+
+
+def said(text: str = LONG, turn: int = 0, role: str = "user") -> Utterance:
+    return Utterance(text, "ann", role, {"chat": "c1", "turn": turn})
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with Client.local(":memory:") as client:
+        yield client
+
+
+def test_the_rules_say_what_is_stored_and_under_which_id() -> None:
+    everything, facts = CaptureRules(), CaptureRules(extract_facts)
+    assert [everything.accept(said(text)) for text in ("", "ok", LONG)] == [False, False, True]
+    assert [facts.accept(said(text)) for text in ("", "ok", LONG)] == [False, True, True]
+    (one,) = everything.memories(said(), "ada", None)
+    assert (one.text, one.memory_type) == (LONG, "interaction")
+    assert one.metadata == {"speaker": "ann", "role": "user", "chat": "c1", "turn": 0}
+    assert one.memory_id == next(everything.memories(said(), "ada", None)).memory_id
+    others = [(said(turn=1), "ada", None), (said(role="assistant"), "ada", None), (said(), "bob", None)]
+    others.append((said(), "ada", "monday"))
+    ids = {one.memory_id, *(next(everything.memories(*other)).memory_id for other in others)}
+    assert len(ids) == 5
+    assert [one.memory_type for one in facts.memories(said(), "ada", None)] == ["fact"]
+    assert len(list(everything.memories(said("x" * (2 * MAX_PIECE_CHARS + 1)), "ada", None))) == 3
+
+
+def test_ids_are_those_of_earlier_versions() -> None:
+    (one,) = CaptureRules().memories(said(), "ada", None)
+    assert one.memory_id == "273a4624-8437-52ba-b1a2-0852608a941c"
+
+
+def test_background_capture_belongs_to_the_user_of_the_hook(client: Client) -> None:
+    release = threading.Event()
+    local = threading.local()
+    local.user = "ada"  # of this thread: the one that stores has none
+
+    def slow(text: str) -> list[str]:
+        release.wait(60)
+        return [text]
+
+    capture = Capture(client.agent(lambda: str(local.user)), CaptureRules(slow), 5.0, LogOnce("capture"))
+    capture.take(said)
+    local.user = "bob"
+    release.set()
+    assert capture.flush(30) == 0
+    assert [one.content for one in client.memories("ada")] == [LONG]
+    assert list(client.memories("bob")) == []
+
+
+def test_without_a_user_nothing_is_captured(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    capture = Capture(client.agent(current_user.get), CaptureRules(), 5.0, LogOnce("capture"))
+    copy_context().run(capture.take, said)
+    assert capture.flush(30) == 0
+    assert client.agents() == []
+    assert "InvalidInputError" in caplog.text
+
+
+def test_capture_logs_once_and_goes_on(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    def moody(text: str) -> list[str]:
+        if "planes" in text:
+            raise KeyError(text)
+        return [text]
+
+    capture = Capture(client.agent("ada"), CaptureRules(moody), 5.0, LogOnce("capture"))
+    for text in (LONG, LONG, "I live in Utrecht."):
+        capture.take(lambda text=text: said(text))  # type: ignore[misc] # bound now
+    assert capture.flush(30) == 0
+    assert caplog.messages == ["capture is unavailable, going on without it (KeyError)", "capture is available again"]
+    assert [one.content for one in client.memories("ada")] == ["I live in Utrecht."]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_awaited_capture_is_stored_when_it_returns(backend: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> list[tuple[str, Any]]:
+        async with AsyncClient("sqlite://") as client:
+            capture = AsyncCapture(CaptureRules(), 30.0, LogOnce("capture"))
+            memory = client.agent("ada", session_id="monday")
+            await capture.take(memory, said())
+            await capture.take(memory, said("ok"))
+            await capture.take(memory, said())  # the same utterance is the same memory
+            return [(one.content, one.metadata["role"]) async for one in memory.memories()]
+
+    assert anyio.run(main, backend=backend) == [(LONG, "user")]
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_awaited_capture_fails_in_silence_but_for_one_line(backend: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with AsyncClient("http://127.0.0.1:9", outbox=False) as client:
+            capture = AsyncCapture(CaptureRules(), 30.0, LogOnce("capture"))
+            for turn in range(3):
+                await capture.take(client.agent("ada"), said(turn=turn))
+
+    anyio.run(main, backend=backend)
+    (line,) = caplog.messages
+    assert line.startswith("capture is unavailable, going on without it (ConfigError: ")
