@@ -29,8 +29,8 @@ if typing.TYPE_CHECKING:
         TransportError,
         UnavailableError,
     )
-    from kronmem.models import AgentInfo, DeadLetter, Health, Hit, Memory, Session
-    from kronmem.outbox.writer import AsyncOutbox, Outbox
+    from kronmem.models import AgentInfo, DeadLetter, Health, Hit, Memory, QueuedMemory, Session
+    from kronmem.outbox.outbox import AsyncOutbox, Outbox
     from kronmem.settings import InsecureUrlWarning
     from kronmem.state import AsyncState, State
     from kronmem.text.extract import extract_facts
@@ -63,6 +63,7 @@ __all__ = [
     "NotFoundError",
     "Outbox",
     "OutboxFullError",
+    "QueuedMemory",
     "QuotaError",
     "RateLimitError",
     "ReplyError",
@@ -108,9 +109,10 @@ _WHERE = {
     "Health": "models",
     "Hit": "models",
     "Memory": "models",
+    "QueuedMemory": "models",
     "Session": "models",
-    "AsyncOutbox": "outbox.writer",
-    "Outbox": "outbox.writer",
+    "AsyncOutbox": "outbox.outbox",
+    "Outbox": "outbox.outbox",
     "redact_secrets": "text.redact",
     "AgentMemory": "agent_memory",
     "AsyncAgentMemory": "agent_memory",

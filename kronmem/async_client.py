@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -17,7 +19,8 @@ from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import KronmemError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
-from kronmem.outbox.writer import AsyncOutbox
+from kronmem.outbox.outbox import AsyncOutbox
+from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
 from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, checked_concurrency, checked_timeout, settled
@@ -82,7 +85,7 @@ class AsyncClient:
         """Release what this client opened. Nothing that was remembered is lost."""
         if self._owned:
             if self._post is not None:
-                await anyio.to_thread.run_sync(self._post.close, self._timeout)
+                await anyio.to_thread.run_sync(self._post.close, self._timeout, abandon_on_cancel=True)
             await self._transport.aclose()
             await self._state_transport.aclose()
 
@@ -175,7 +178,7 @@ class AsyncClient:
         )
         if self._wiring.settings.embedded:
             return (await self._run(calls.remember(draft))).id
-        (queued,) = await self._drive(self._wiring.needed(self._post).later([draft]))
+        (queued,) = await self._drive(self._wiring.needed(self._post).later([draft], self._timeout))
         return queued.id
 
     async def remember_many(
@@ -345,8 +348,8 @@ class AsyncClient:
 
     @property
     def outbox(self) -> AsyncOutbox:
-        """What waits for delivery: `.pending()`, `.flush(timeout)`, `.dead()`, `.retry_dead()`."""
-        return AsyncOutbox(self._post)
+        """The memories that wait for delivery: `.list()`, `.flush(timeout)`, `.dead()`, `.stranded()` and more."""
+        return AsyncOutbox(self._post, self._timeout)
 
     def state(self, agent_id: str) -> AsyncState:
         """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
@@ -355,11 +358,13 @@ class AsyncClient:
 
     async def health(self) -> Health:
         """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""
+        ends = time.monotonic() + self._timeout
         try:
             said = await self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
-        return self._wiring.health(said, await self.outbox.pending())
+        status = partial(self._post.status, max(ends - time.monotonic(), 0.0)) if self._post else OutboxStatus
+        return self._wiring.health(said, await anyio.to_thread.run_sync(status, abandon_on_cancel=True))
 
     async def _run(self, call: Call[T]) -> T:
         return await self._drive(exchange(call, self._wiring.link, self._timeout))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,8 @@ from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import KronmemError
 from kronmem.models import AgentInfo, Health, Hit, Memory, Session
-from kronmem.outbox.writer import Outbox
+from kronmem.outbox.outbox import Outbox
+from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
 from kronmem.transport.drive import Transport, drive, fan_out
 from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, checked_concurrency, checked_timeout, settled
@@ -173,7 +175,7 @@ class Client:
         )
         if self._wiring.settings.embedded:
             return (self._run(calls.remember(draft))).id
-        (queued,) = self._drive(self._wiring.needed(self._post).later([draft]))
+        (queued,) = self._drive(self._wiring.needed(self._post).later([draft], self._timeout))
         return queued.id
 
     def remember_many(
@@ -342,8 +344,8 @@ class Client:
 
     @property
     def outbox(self) -> Outbox:
-        """What waits for delivery: `.pending()`, `.flush(timeout)`, `.dead()`, `.retry_dead()`."""
-        return Outbox(self._post)
+        """The memories that wait for delivery: `.list()`, `.flush(timeout)`, `.dead()`, `.stranded()` and more."""
+        return Outbox(self._post, self._timeout)
 
     def state(self, agent_id: str) -> State:
         """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
@@ -352,11 +354,13 @@ class Client:
 
     def health(self) -> Health:
         """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""
+        ends = time.monotonic() + self._timeout
         try:
             said = self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
-        return self._wiring.health(said, self.outbox.pending())
+        left = max(ends - time.monotonic(), 0.0)
+        return self._wiring.health(said, self._post.status(left) if self._post else OutboxStatus())
 
     def _run(self, call: Call[T]) -> T:
         return self._drive(exchange(call, self._wiring.link, self._timeout))

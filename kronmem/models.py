@@ -63,7 +63,9 @@ class Session(_Model):
 
 
 class DeadLetter(_Model):
-    """A queued memory that the service refused for good. It is kept until you retry it or forget its id."""
+    """A queued memory that was set aside: refused for good, or unreadable. Kept until it is retried or dropped."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     id: str
     agent_id: str
@@ -71,6 +73,26 @@ class DeadLetter(_Model):
     memory_type: str
     error: str
     queued_at: datetime
+    raw: bytes | None = None
+    """The row as it is on disk, when it cannot be read as a memory."""
+
+
+class QueuedMemory(_Model):
+    """A memory in the outbox that waits for delivery."""
+
+    id: str
+    agent_id: str
+    content: str
+    memory_type: str
+    session_id: str | None = None
+    attempts: int = 0
+    error: str = ""
+    """The reason why the last attempt failed; "" before the first one."""
+    queued_at: datetime
+    next_attempt_at: datetime | None = None
+    """Not sent before this time, except by `flush`; None when nothing holds it back."""
+    url: str = ""
+    """The service it was queued for."""
 
 
 class Health(_Model):
@@ -84,4 +106,8 @@ class Health(_Model):
     """closed: calls go out; open: they fail at once; half-open: one probe is under way."""
     pending: int = 0
     """Memories waiting in the outbox."""
+    stranded: int = 0
+    """Memories in the outbox that were queued for this url under another key: `outbox.stranded()` lists them."""
+    outbox_error: str | None = None
+    """The reason why the outbox could not be read; `pending` and `stranded` are then unknown."""
     error: str | None = None

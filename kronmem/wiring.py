@@ -27,7 +27,7 @@ from kronmem.core.options import ReadFilters, WriteOptions
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit
-from kronmem.outbox.writer import Post
+from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.transport.drive import AsyncTransport, Transport
 
 if TYPE_CHECKING:
@@ -158,18 +158,19 @@ class Wiring:
             return open_postgres(self.settings.url, embed=self._embed)
         return open_sqlite(self.settings.path, embed=self._embed)
 
-    def post(self, outbox: str | Path | Literal[False] | None) -> Post | None:
+    def post(self, outbox: str | Path | Literal[False] | None) -> OutboxWriter | None:
         """The way into the outbox: the default file, that file, or none; an embedded engine needs none."""
         if outbox is False or self.settings.embedded:
             return None
         path = settings.home() / "outbox.db" if outbox is None else outbox
         key = self.settings.key.get_secret_value() if self.settings.key else ""
         link = self.link
-        post = Post(str(path), self.settings.url, key, self.transport, link.breaker, self.timeout, link.names)
-        link.journal = post.journal
-        return post
+        place = (str(path), self.settings.url, key, self.transport)
+        writer = OutboxWriter(*place, link.breaker, self.timeout, link.names)
+        link.journal = writer.journal
+        return writer
 
-    def needed(self, post: Post | None) -> Post:
+    def needed(self, post: OutboxWriter | None) -> OutboxWriter:
         """The outbox that remember_later cannot do without."""
         if post is None:
             raise ConfigError("remember_later needs the outbox that outbox=False switched off")
@@ -230,9 +231,10 @@ class Wiring:
             raise InvalidInputError("redact= must return a string")
         return clean
 
-    def health(self, said: Health, pending: int) -> Health:
-        """Add the breaker and the pending rows of this client to the answer of the service, or to its absence."""
-        return said.model_copy(update={"breaker": self.link.breaker.state, "pending": pending})
+    def health(self, said: Health, outbox: OutboxStatus) -> Health:
+        """Add the breaker and the outbox of this client to the answer of the service, or to its absence."""
+        known = {"pending": outbox.pending, "stranded": outbox.stranded, "outbox_error": outbox.error}
+        return said.model_copy(update={"breaker": self.link.breaker.state, **known})
 
     def _changed(self, state: str) -> None:
         if state == "open":

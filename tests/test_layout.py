@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "kronmem"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
-    {"errors", "models", "settings", "text", "semantic", "sqlite_file"},
+    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "forks"},
     {"api"},
     {"core"},
     {"transport", "engine"},
@@ -29,7 +29,7 @@ ONLY_IN = {
     "httpx": {"transport/httpx.py", "transport/target.py"},
     "httpcore": {"transport/httpx.py"},
     "h11": {"transport/target.py", "transport/http1.py"},
-    "sqlite3": {"sqlite_file.py", "engine/sqlite", "outbox/queue.py"},
+    "sqlite3": {"sqlite_file", "engine/sqlite", "outbox/queue.py", "outbox/disk.py"},
     "psycopg": {"engine/postgres/pool.py"},
     "starlette": {"server"},
     "uvicorn": {"server"},

@@ -10,12 +10,12 @@ import anyio
 import pytest
 
 import kronmem
-from kronmem import AgentMemory, AsyncAgentMemory, AsyncClient, AsyncState, Client, Hit, State
+from kronmem import AgentMemory, AsyncAgentMemory, AsyncClient, AsyncOutbox, AsyncState, Client, Hit, Outbox, State
 from kronmem.core.options import ReadFilters, RecallOptions, WriteOptions
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 
-PAIRS = [(Client, AsyncClient), (AgentMemory, AsyncAgentMemory), (State, AsyncState)]
+PAIRS = [(Client, AsyncClient), (AgentMemory, AsyncAgentMemory), (State, AsyncState), (Outbox, AsyncOutbox)]
 # On AsyncClient these return something whose methods are awaited, or an async iterator; they do no I/O themselves.
 PLAIN = {"agent", "state", "with_timeout", "resolved", "memories", "local", "outbox"}
 RENAMED = {

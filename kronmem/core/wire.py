@@ -156,19 +156,30 @@ def retry_after(reply: Reply) -> float | None:
         seconds = float(value)
     except ValueError:
         seconds = _seconds_until(value, reply)
+    if reply.status == 429 and _is_daily_quota(reply):
+        seconds = min(seconds, 86_400.0 - _clock(reply) % 86_400.0)
     return seconds if 0 <= seconds < float("inf") else None
+
+
+def _is_daily_quota(reply: Reply) -> bool:
+    """Kronvex names 86400 seconds at any time of the day, but counts anew at midnight UTC."""
+    said = detail(reply)
+    return isinstance(said, dict) and cast("dict[str, object]", said).get("error") == "daily_quota_exceeded"
 
 
 def _seconds_until(date: str, reply: Reply) -> float:
     try:
-        until = parsedate_to_datetime(date).timestamp()
+        return parsedate_to_datetime(date).timestamp() - _clock(reply)
     except (ValueError, TypeError, OverflowError):
         return -1.0
-    try:  # the service's own clock is the one its date was written by
-        now = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+
+
+def _clock(reply: Reply) -> float:
+    """The service's own time, by which its dates were written; without a Date, the time of arrival."""
+    try:
+        return parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
     except (ValueError, TypeError, OverflowError):
-        now = reply.at
-    return until - now
+        return reply.at
 
 
 def _message(reply: Reply) -> str:

@@ -7,77 +7,24 @@ carries the row's id.
 from __future__ import annotations
 
 import logging
-import os
 import random
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 
-from kronmem.core import calls, flows
-from kronmem.core.exchange import RETRYABLE, Breaker, Link, Retry, exchange
-from kronmem.core.names import Names
-from kronmem.core.steps import Journal
-from kronmem.errors import KronmemError, NotFoundError, ReplyError, StatusError, TransportError
-from kronmem.models import Memory
-from kronmem.outbox.queue import LEASE, Lane, OutboxFile, Waiting
-from kronmem.transport.drive import Transport, drive
+from kronmem import forks
+from kronmem.errors import KronmemError, StatusError
+from kronmem.outbox import policy
+from kronmem.outbox.queue import LEASE, OutboxFile
+from kronmem.outbox.rows import Waiting
+from kronmem.outbox.sender import Sender, aged
 
 log = logging.getLogger("kronmem")
 
-REFUSALS = 20
-"""A row that a reachable service failed on so often is buried: it must not block its agent for ever."""
-LONGEST_BACKOFF = 300.0
-PAUSED = 300.0
-"""A refused key is tried again after this time, in case somebody has mended it."""
-
-
-def step(name: str) -> None:
-    """A named point of the protocol, for tests that kill the process there."""
-
-
-@dataclass(eq=False)
-class Sender:
-    """One client's way to its service, for the rows of its lane."""
-
-    lane: Lane
-    transport: Transport
-    breaker: Breaker
-    timeout: float
-    names: Names = field(default_factory=Names)
-    journal: Journal | None = None
-    paused_until: float = 0.0
-    left: bool = False
-    link: Link = field(init=False)
-
-    def __post_init__(self) -> None:
-        # One attempt each, past the client's breaker: the outbox has its own, longer patience.
-        patient, once = Breaker(limit=1_000_000_000), Retry(attempts=1)
-        self.link = Link(time.monotonic, random.random, once, patient, names=self.names, journal=self.journal)
-
-    def remember(self, draft: calls.Draft, timeout: float) -> Memory:
-        """Send one memory, once."""
-        return drive(exchange(calls.remember(draft), self.link, timeout), self.transport)
-
-    def forget(self, agent_id: str, memory_id: str) -> None:
-        """Take one memory back at the service; if it is not there, so much the better."""
-        try:
-            drive(exchange(calls.forget(agent_id, memory_id), self.link, self.timeout), self.transport)
-        except NotFoundError:
-            return
-
-    def restore(self) -> None:
-        """Bring back what a repair of a killed process has set aside; what cannot be now is tried again later."""
-        try:
-            drive(flows.recover(self.link, self.timeout), self.transport)
-        except KronmemError as error:
-            log.warning("memories that were set aside for a moment wait to be restored (%s)", error)
-
-    def wait(self) -> float:
-        """Seconds for which nothing should be sent: the key was refused, or the service is left alone."""
-        now = time.monotonic()
-        resting = self.breaker.opened_at + self.breaker.pause - now if self.breaker.state == "open" else 0.0
-        return max(resting, self.paused_until - now, 0.0)
+LOOK_AGAIN = 30.0
+"""Rows that another process left or gave up are found within this time."""
+FILE_WAIT = 5.0
+"""The thread waits so long for a file that another process has locked; a caller no longer than its own deadline."""
 
 
 class Delivery:
@@ -85,20 +32,22 @@ class Delivery:
 
     def __init__(self, file: OutboxFile) -> None:
         self.file = file
-        self.holders = 0
-        self._senders: list[Sender] = []
-        self._pid = os.getpid()
+        self.users = 0
+        self._broken = False
+        self._warned: set[Sender] = set()
         self._begin()
+        forks.watch(self)
 
     def _begin(self) -> None:
+        self._senders: list[Sender] = []
         self._lock = threading.Lock()
-        self._turn = threading.Lock()
         self._wake = threading.Event()
+        self._given_back: list[Waiting] = []
         self._thread: threading.Thread | None = None
+        self._serving: Sender | None = None
 
     def join(self, sender: Sender) -> None:
-        """Deliver this client's lane from now on."""
-        self._after_fork()
+        """Deliver this client's lane from now on. Touches no file: the thread does."""
         with self._lock:
             if sender.left:  # closed while another thread was queueing: its row is on disk, for the next process
                 return
@@ -109,39 +58,71 @@ class Delivery:
                 self._thread.start()
         self._wake.set()
 
-    def leave(self, sender: Sender) -> None:
+    def leave(self, sender: Sender, timeout: float) -> None:
         """Stop delivering this client's lane; the thread ends with the last one."""
-        self._after_fork()
+        ends = time.monotonic() + timeout
         with self._lock:
             sender.left = True
-            self._senders.remove(sender)
+            if sender in self._senders:
+                self._senders.remove(sender)
             last, thread = not self._senders, self._thread
         self._wake.set()
         if last and thread is not None:
-            thread.join()  # whatever is being sent right now is settled first
+            thread.join(max(timeout, 0.0))
+        while self._serving is sender and time.monotonic() < ends:
+            time.sleep(0.002)  # a row that is being sent right now is settled first, or it would be sent again
 
-    def flush(self, sender: Sender, timeout: float, *, patient: bool) -> int:
-        """Deliver what can be delivered within `timeout`; the answer is how many rows are left.
+    def hand_back(self, claimed: Sequence[Waiting]) -> None:
+        """Release rows soon: for a caller that was cancelled and may not wait for the file."""
+        self._given_back.extend(claimed)
+        self._wake.set()
 
-        Patient: go on trying while the service is down. Otherwise the first failure ends it.
-        """
-        self._after_fork()
+    def flush(self, sender: Sender, timeout: float) -> int:
+        """A person asks: try every agent once, past backoff and Retry-After, then go on as usual; the rows left."""
         ends = time.monotonic() + timeout
-        sender.restore()
+        sender.restore(timeout)
+        self._ask_all(sender, ends)
         rest = 0.02
-        while self.file.pending(sender.lane) and (left := ends - time.monotonic()) > 0:
-            if not self._turn.acquire(timeout=left):
+        while (left := self._pending(sender, ends)) and time.monotonic() < ends:
+            if sender.paused_until < time.monotonic() and self._some(sender, ends):
+                continue
+            if self._hopeless(sender, ends):
                 break
-            try:
-                moved = self._some(sender, max(0.05, ends - time.monotonic()), hurry=True)
-            finally:
-                self._turn.release()
-            if not moved:
-                if not patient:
-                    break
-                time.sleep(min(rest, max(0.0, ends - time.monotonic())))
-                rest = min(0.5, rest * 2)
-        return self.file.pending(sender.lane)
+            time.sleep(min(rest, max(0.0, ends - time.monotonic())))
+            rest = min(0.2, rest * 2)
+        return left
+
+    def drain(self, sender: Sender, timeout: float) -> None:
+        """Deliver what is due and can be delivered at once; nobody is asked before the time that was named."""
+        ends = time.monotonic() + timeout
+        while time.monotonic() < ends and not sender.wait() and self._some(sender, ends):
+            pass
+
+    def _ask_all(self, sender: Sender, ends: float) -> None:
+        agent = b""
+        while time.monotonic() < ends:
+            file = self._within(ends)
+            agent, rows = file.claim_after(sender.lane(file), agent)
+            if not agent:
+                return
+            paused = sender.paused_until
+            while rows and self._deliver(sender, rows, ends, forced=True) and time.monotonic() < ends:
+                rows = self._within(ends).claim_agent(sender.lane(self.file), rows[0].draft.agent_id)
+            if rows and sender.paused_until > paused:  # the key is refused: so it would be for the others
+                return
+
+    def _hopeless(self, sender: Sender, ends: float) -> bool:
+        """Is nothing going to be due in time? A lease of another process may end any moment."""
+        file = self._within(ends)
+        due = file.next_unleased(sender.lane(file))
+        return sender.paused_until > ends or (due is not None and time.monotonic() + due > ends)
+
+    def _pending(self, sender: Sender, ends: float) -> int:
+        file = self._within(ends)
+        return file.pending(sender.lane(file))
+
+    def _within(self, ends: float) -> OutboxFile:
+        return self.file.within(min(FILE_WAIT, max(ends - time.monotonic(), 0.05)))
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -153,141 +134,185 @@ class Delivery:
                 if not senders:
                     self._thread = None
                     return
-            try:
-                wait = min(self._serve(sender) for sender in senders)
-            except Exception as error:  # noqa: BLE001 -- the thread must outlive a full disk or a damaged file
-                log.warning("the outbox cannot be read right now (%s: %s)", type(error).__name__, error)
-                wait = 1.0
+            wait = min(self._serve(sender) for sender in senders)
             if wait > 0:
-                self._wake.wait(min(wait, 30.0))
+                self._wake.wait(min(wait, LOOK_AGAIN))
 
     def _serve(self, sender: Sender) -> float:
         """Deliver some rows; the answer is in how many seconds to look again."""
+        self._serving = sender
+        try:
+            wait = 1.0 if sender.left else self._work(sender)
+        except Exception as error:  # noqa: BLE001 -- the thread must outlive a full disk or a damaged file
+            if not self._broken and not sender.left:
+                log.warning("the outbox cannot be used right now (%s: %s)", type(error).__name__, error)
+            self._broken = True
+            return 1.0
+        finally:
+            self._serving = None
+        self._broken = False
+        return wait
+
+    def _work(self, sender: Sender) -> float:
+        if self._given_back:
+            rows, self._given_back = self._given_back, []
+            self.file.release(rows)
+        self._name_stranded(sender)
         if (resting := sender.wait()) > 0:
             return resting
-        sender.restore()
-        with self._turn:
-            moved = self._some(sender, sender.timeout, hurry=False)
-        if moved:
+        sender.restore(sender.timeout)
+        if self._some(sender, time.monotonic() + 86_400):
             return 0.0
-        due = self.file.next_due(sender.lane)
-        return 30.0 if due is None else max(due, sender.wait(), 0.05)
+        due = self.file.next_due(sender.lane(self.file))
+        return LOOK_AGAIN if due is None else max(due, sender.wait(), 0.05)
 
-    def _some(self, sender: Sender, timeout: float, *, hurry: bool) -> bool:
+    def _name_stranded(self, sender: Sender) -> None:
+        if sender in self._warned:
+            return
+        count = self.file.count_stranded(sender.lane(self.file))
+        self._warned.add(sender)
+        if count:
+            log.warning(
+                "%s holds %d memories for %s that were queued under another key and are not sent with this one:"
+                " outbox.stranded() lists them, outbox.adopt() takes them over, outbox.drop(id) removes one",
+                self.file.path,
+                count,
+                sender.service,
+            )
+
+    # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _some(self, sender: Sender, ends: float) -> bool:
         """Deliver the oldest due rows of one agent, in order; False when nothing was due or the service failed."""
-        rows = self.file.claim(sender.lane, hurry=hurry)
-        claimed = time.monotonic()
-        for position, row in enumerate(rows):
-            step("claimed")
-            if time.monotonic() - claimed > LEASE / 3:
-                self.file.renew(rows[position:])
-                claimed = time.monotonic()
-            if not self._deliver(sender, row, min(timeout, LEASE / 3)):
-                self.file.release(rows[position + 1 :])
-                return False
-        return bool(rows)
+        file = self._within(ends)
+        rows = file.claim(sender.lane(file))
+        return bool(rows) and self._deliver(sender, rows, ends)
 
-    def _deliver(self, sender: Sender, row: Waiting, timeout: float) -> bool:
-        """Send one row and settle what becomes of it; False when the service should be left alone for a while."""
-        draft = _aged(row, time.time())
-        if draft is None:
-            self.file.drop(row)
-            return True
-        try:
-            stored = sender.remember(draft, timeout)
-            step("sent")
-            sender.breaker.succeeded()
-            sender.paused_until = 0.0
-            if row.cancelled or not self.file.done(sender.lane, row, stored.id):
-                sender.forget(row.draft.agent_id, stored.id)
-                self.file.drop(row)
-            step("acknowledged")
-        except KronmemError as error:
-            return self._settle(sender, row, error)
+    def _deliver(self, sender: Sender, rows: Sequence[Waiting], ends: float, *, forced: bool = False) -> bool:
+        claimed = time.monotonic()
+        while rows:
+            if time.monotonic() - claimed > LEASE / 3:
+                rows, claimed = self._within(ends).renew(rows), time.monotonic()
+            row, *rest = rows
+            if sender.left or ends <= time.monotonic():
+                self._within(ends).release(rows)
+                return False
+            if not self._send(sender, row, ends, forced):
+                self._within(ends).release(rest)
+                return False
+            rows = rest
         return True
 
-    def _settle(self, sender: Sender, row: Waiting, error: KronmemError) -> bool:
-        status = error.status if isinstance(error, StatusError) else 0
-        if status in (401, 403):
-            self._pause(sender, row)
-            return False
-        if isinstance(error, StatusError) and status not in RETRYABLE:
-            log.warning("the service refused a queued memory for good; it is kept as a dead letter (%s)", status)
-            self.file.bury(row, str(error))
+    def _send(self, sender: Sender, row: Waiting, ends: float, forced: bool) -> bool:
+        """Send one row and settle what becomes of it; False when its agent has to wait."""
+        draft = aged(row, time.time())
+        if draft is None:
+            self._within(ends).drop(row)
             return True
-        if not isinstance(error, (StatusError, TransportError, ReplyError)):
-            raise error
-        if not isinstance(error, StatusError) or status >= 500:
-            sender.breaker.failed(time.monotonic())
-        refused = not isinstance(error, TransportError) and status != 429
-        asked = (error.retry_after or 0.0) if isinstance(error, StatusError) else 0.0
-        backoff = random.uniform(0.5, 1.0) * min(LONGEST_BACKOFF, 2.0 ** min(row.attempts, 16))
-        self.file.later(row, str(error), backoff, asked, refused=refused)
-        if refused and row.refused + 1 >= REFUSALS:
-            self.file.bury(row, str(error))
+        try:
+            stored = sender.remember(draft, min(sender.timeout, LEASE / 3, ends - time.monotonic()))
+        except KronmemError as error:
+            if policy.is_outage(error) and not (isinstance(error, StatusError) and error.status < 500):
+                sender.breaker.failed(time.monotonic())
+            return self.failed(sender, row, error, ends, forced=forced)
+        return self.arrived(sender, row, stored.id, ends)
+
+    def arrived(self, sender: Sender, row: Waiting, memory_id: str, ends: float) -> bool:
+        """The service has a row: acknowledge it; one that was taken back meanwhile is forgotten there."""
+        sender.succeeded(row)
+        if not row.cancelled and self._within(ends).done(sender.lane(self.file), row, memory_id):
+            return True
+        try:
+            sender.forget(row.draft.agent_id, memory_id)
+        except KronmemError as error:
+            return self.failed(sender, row, error, ends, forced=False)
+        self._within(ends).drop(row)
+        return True
+
+    def failed(self, sender: Sender, row: Waiting, error: KronmemError, ends: float, *, forced: bool) -> bool:
+        """Settle a row that the service did not take; True when the next one of its agent may go.
+
+        Forced: tried out of turn for a person, so it counts towards nothing.
+        """
+        if policy.is_refusal(error):
+            self._bury(sender, row, str(error), ends)
+            return True
+        if not policy.is_outage(error):
+            self._within(ends).release([row])
+            sender.pause(error)
+            return False
+        if policy.retry_after(error) > policy.DAY:
+            log.warning("%s asks to wait for %.0f s; a day is enough", sender.service, policy.retry_after(error))
+        delay = policy.delay(error, row.attempts, random.uniform(0.5, 1.0))
+        if forced:
+            self._within(ends).tried(sender.lane(self.file), row, str(error), delay)
+            return False
+        return self._put_off(sender, row, error, delay, ends)
+
+    def _put_off(self, sender: Sender, row: Waiting, error: KronmemError, delay: policy.Delay, ends: float) -> bool:
+        refused = row.refused
+        if policy.may_be_the_row(error):
+            refused = sender.suspicion(row, max(0.05, min(sender.timeout, ends - time.monotonic())))
+        if refused >= policy.TRIES:
+            self._bury(sender, row, f"the service fails on this memory and answers others ({error})", ends)
+            return True
+        self._within(ends).later(sender.lane(self.file), row, str(error), delay, refused=refused)
         return False
 
-    def _pause(self, sender: Sender, row: Waiting) -> None:
-        if not sender.paused_until:
-            log.warning("the service refuses the key; the outbox waits until the key works (nothing is lost)")
-        sender.paused_until = time.monotonic() + PAUSED
-        self.file.release([row])
+    def _bury(self, sender: Sender, row: Waiting, reason: str, ends: float) -> None:
+        log.warning("a queued memory is kept as a dead letter: %s", reason)
+        sender.failed_at.pop(row.seq, None)
+        sender.answered_at = time.monotonic()
+        self._within(ends).bury(row, reason)
 
-    def _after_fork(self) -> None:
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
+    def before_fork(self) -> None:
+        """Nothing to do: a row on its way stays the parent's, by its lease."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """The child has no thread yet, and takes part when its clients join."""
+        if child:
+            self.users = 0
             self._begin()
 
 
-def _aged(row: Waiting, now: float) -> calls.Draft | None:
-    """The draft with what is left of its lifetime; None when it has already run out."""
-    ttl = row.draft.ttl
-    if not ttl or row.draft.pinned:
-        return row.draft
-    left = row.created + ttl.get("ttl_seconds", ttl.get("ttl_days", 0) * 86_400) - now
-    if left <= 0:
-        return None
-    # A lifetime that has hardly begun stays as it was said; 60 seconds is the least a service takes.
-    return row.draft if now - row.created < 60 else replace(row.draft, ttl={"ttl_seconds": max(60, round(left))})
-
-
 _deliveries: dict[str, Delivery] = {}
-_making = threading.Lock()
 
 
-def join(
-    path: str, make: Callable[[], OutboxFile], sender_of: Callable[[OutboxFile], Sender]
-) -> tuple[Delivery, Sender]:
+class _Making:
+    """The lock under which deliveries are made and dropped."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        forks.watch(self)
+
+    def before_fork(self) -> None:
+        """Nothing is held for long."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """Give the child a lock of its own."""
+        if child:
+            self.lock = threading.Lock()
+
+
+_making = _Making()
+
+
+def join(path: str, make: Callable[[], OutboxFile], sender: Sender) -> Delivery:
     """Take part in the one delivery of a file in this process."""
-    with _making:
+    with _making.lock:
         delivery = _deliveries.get(path) or _deliveries.setdefault(path, Delivery(make()))
-        delivery.holders += 1
-    try:
-        sender = sender_of(delivery.file)
-    except BaseException:
-        leave(path, delivery, None)
-        raise
+        delivery.users += 1
     delivery.join(sender)
-    return delivery, sender
+    return delivery
 
 
-def leave(path: str, delivery: Delivery, sender: Sender | None) -> None:
+def leave(path: str, delivery: Delivery, sender: Sender, timeout: float) -> None:
     """Take part no longer; the last one out closes the file."""
-    with _making:
-        delivery.holders -= 1
-        last = delivery.holders == 0
+    with _making.lock:
+        delivery.users -= 1
+        last = delivery.users == 0
         if last and _deliveries.get(path) is delivery:
             del _deliveries[path]
-    if sender is not None:
-        delivery.leave(sender)
+    delivery.leave(sender, timeout)
     if last:
         delivery.file.close()
-
-
-def _child() -> None:
-    global _making
-    _making = threading.Lock()  # one that another thread held at the fork would never be released
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_child)

@@ -6,26 +6,26 @@ they came. A row carries a salted fingerprint of the key it belongs to, never th
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import hmac
-import json
-import os
+import logging
 import secrets
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from sqlite3 import Connection
-from typing import Any, TypeVar, cast
-
-from pydantic import JsonValue
+from typing import TypeVar
 
 from kronmem.core.calls import Draft
 from kronmem.errors import OutboxFullError
-from kronmem.models import DeadLetter
+from kronmem.models import DeadLetter, QueuedMemory
+from kronmem.outbox import rows
+from kronmem.outbox.disk import DurableFile
 from kronmem.outbox.lease import is_gone, me
-from kronmem.sqlite_file import Schema, SqliteFile
+from kronmem.outbox.policy import Delay
+from kronmem.outbox.rows import COLUMNS, Row, UnreadableRowError, Waiting
 
 T = TypeVar("T")
 
@@ -34,59 +34,25 @@ MOST_BYTES = 128 * 1024 * 1024
 LEASE = 60.0
 """A claim that is not acknowledged within this time belongs to a dead process."""
 KEPT = 30 * 86_400.0
-"""For how long the outbox knows under which id the service keeps what it delivered."""
+"""For how long the outbox knows under which id the service keeps a delivered memory."""
+AHEAD = 5.0
+"""A note further in the future than this was made by a clock that has been set back since."""
 CLAIMED = 16
 """So many rows of one agent are claimed at once."""
 
-SCHEMA = Schema(
-    application_id=0x6B726F6F,
-    version=1,
-    create=(
-        "CREATE TABLE salt(value BLOB NOT NULL)",
-        "CREATE TABLE total(rows INTEGER NOT NULL, bytes INTEGER NOT NULL)",
-        "INSERT INTO total VALUES(0, 0)",
-        """CREATE TABLE waiting(
-            seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, service TEXT NOT NULL, mark TEXT NOT NULL,
-            agent TEXT NOT NULL, session TEXT, body TEXT NOT NULL, bytes INTEGER NOT NULL, created REAL NOT NULL,
-            dead INTEGER NOT NULL DEFAULT 0, refused INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
-            cancelled INTEGER NOT NULL DEFAULT 0, error TEXT, noted REAL NOT NULL DEFAULT 0,
-            backoff REAL NOT NULL DEFAULT 0, asked REAL NOT NULL DEFAULT 0, lease REAL NOT NULL DEFAULT 0,
-            holder TEXT NOT NULL DEFAULT '')""",
-        "CREATE INDEX waiting_lane ON waiting(service, mark, dead, agent, seq)",
-        """CREATE TABLE delivered(
-            id TEXT PRIMARY KEY, service TEXT NOT NULL, agent TEXT NOT NULL, memory TEXT NOT NULL, at REAL NOT NULL
-        ) WITHOUT ROWID""",
-        "CREATE INDEX delivered_at ON delivered(at)",
-        """CREATE TRIGGER waiting_in AFTER INSERT ON waiting BEGIN
-            UPDATE total SET rows = rows + 1, bytes = bytes + NEW.bytes; END""",
-        """CREATE TRIGGER waiting_out AFTER DELETE ON waiting BEGIN
-            UPDATE total SET rows = rows - 1, bytes = bytes - OLD.bytes; END""",
-    ),
-)
+log = logging.getLogger("kronmem")
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Whose rows: one service, one key."""
+    """The rows of one service and one key."""
 
     service: str
     mark: str
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """A claimed row."""
-
-    seq: int
-    draft: Draft
-    created: float
-    attempts: int
-    refused: int
-    cancelled: bool
-
-
 class OutboxFile:
-    """The queue itself. Every method is one transaction; what puts, buries or withdraws is on disk when it returns."""
+    """The queue itself. Every method is one transaction; a row that is put, buried or withdrawn is on disk after it."""
 
     def __init__(
         self,
@@ -99,41 +65,38 @@ class OutboxFile:
     ) -> None:
         self.path = path
         self._now, self._most_rows, self._most_bytes, self._timeout = now, most_rows, most_bytes, timeout
-        self._file = SqliteFile(path, SCHEMA)
+        self._disk = DurableFile(path)
+
+    def within(self, timeout: float) -> OutboxFile:
+        """The same file for a caller with so many seconds left."""
+        other = copy.copy(self)
+        other._timeout = max(timeout, 0.0)
+        return other
 
     def close(self) -> None:
         """Release the file."""
-        self._file.close()
-
-    def set_aside(self) -> str:
-        """Move a damaged file out of the way; the answer is where it is now. Nothing of it is deleted."""
-        self._file.close()
-        aside = f"{self.path}.damaged-{int(self._now())}-{secrets.token_hex(3)}"
-        for ending in ("", "-wal", "-shm"):
-            if os.path.exists(self.path + ending):
-                os.rename(self.path + ending, aside + ending)
-        self._file = SqliteFile(self.path, SCHEMA)
-        return aside
+        self._disk.close()
 
     def lane(self, service: str, key: str) -> Lane:
         """The lane of a service and a key: the key itself is not written anywhere."""
-        with self._write() as db:
-            row = db.execute("SELECT value FROM salt").fetchone()
-            if row is None:
-                row = (secrets.token_bytes(16),)
-                db.execute("INSERT INTO salt VALUES(?)", row)
-        return Lane(service, hmac.new(row[0], key.encode(), hashlib.sha256).hexdigest()[:32])
+        salt = self.read(_salt) or self.write(_new_salt)
+        self._disk.salt = salt
+        return Lane(service, hmac.new(salt, key.encode(), hashlib.sha256).hexdigest()[:32])
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def put(self, lane: Lane, drafts: list[Draft]) -> None:
-        """Add rows, all or none; a row whose id is already there is that row."""
+    def put(self, lane: Lane, drafts: Sequence[Draft], delay: Delay | None = None) -> None:
+        """Add rows, all or none; a row whose id is already there is that row.
+
+        `delay` is why they are queued: the service failed, or named a time, just before.
+        """
         now = self._now()
-        bodies = [json.dumps(_body(draft), ensure_ascii=False) for draft in drafts]
-        with self._write() as db:
-            rows, size = db.execute("SELECT rows, bytes FROM total").fetchone()
-            if rows + len(drafts) > self._most_rows or size + sum(map(len, bodies)) > self._most_bytes:
-                raise OutboxFullError(f"{self.path} holds {rows} memories ({size} bytes) and takes no more")
+        bodies = [rows.encode(draft) for draft in drafts]
+
+        def work(db: Connection) -> None:
+            count, size = db.execute("SELECT rows, bytes FROM total").fetchone()
+            if count + len(drafts) > self._most_rows or size + sum(map(len, bodies)) > self._most_bytes:
+                raise OutboxFullError(f"{self.path} holds {count} memories ({size} bytes) and takes no more")
             db.executemany(
                 "INSERT OR IGNORE INTO waiting(id, service, mark, agent, session, body, bytes, created)"
                 " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
@@ -142,206 +105,343 @@ class OutboxFile:
                     for one, body in zip(drafts, bodies, strict=True)
                 ],
             )
+            if delay is not None and drafts:
+                _pause(db, lane, delay.lane, now)
+                # Of a row that has others before it nothing is known: it was not the one that the service refused.
+                first = drafts[0]
+                db.execute(
+                    "UPDATE waiting SET noted = ?, backoff = ?, asked = ? WHERE id = ? AND seq ="
+                    " (SELECT seq FROM head WHERE service = ? AND mark = ? AND agent = ?)",
+                    (now, *_until(delay, now), first.client_id, lane.service, lane.mark, first.agent_id),
+                )
 
-    def holds(self, lane: Lane, agent_id: str) -> bool:
-        """Is anything of this agent still on its way?"""
-        sql = "SELECT 1 FROM waiting WHERE service = ? AND mark = ? AND dead = 0 AND agent = ?"
-        return bool(self._one(sql, lane, agent_id))
+        self._disk.make_reserve()
+        self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work, drains=False)
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def claim(self, lane: Lane, *, hurry: bool = False) -> list[Waiting]:
-        """Take the oldest rows of one agent that are due. In a hurry a backoff is skipped, a Retry-After never."""
-        now = self._now()
-        with self._note() as db:
-            heads = db.execute(
-                "SELECT agent, min(seq) FROM waiting WHERE service = ? AND mark = ? AND dead = 0"
-                " GROUP BY agent ORDER BY 2",
-                (lane.service, lane.mark),
-            ).fetchall()
-            for agent, seq in heads:
-                if self._due(db, seq, now, hurry):
-                    return self._take(db, lane, agent, now)
+    def claim(self, lane: Lane) -> list[Waiting]:
+        """Take the oldest rows of one agent that are due."""
+        return self._note(lambda db: self._claim(db, lane, partial(_due, db, lane)))
+
+    def claim_after(self, lane: Lane, agent: bytes) -> tuple[bytes, list[Waiting]]:
+        """Take the oldest rows of the next agent in the order of names, due or not; rows under a lease stay.
+
+        The answer names that agent, as the file writes it; it is empty after the last one.
+        """
+
+        def work(db: Connection) -> tuple[bytes, list[Waiting]]:
+            found = db.execute(
+                "SELECT CAST(agent AS BLOB), seq FROM head WHERE service = ? AND mark = ? AND agent > CAST(? AS TEXT)"
+                " ORDER BY agent LIMIT 1",
+                (lane.service, lane.mark, agent),
+            ).fetchone()
+            if found is None:
+                return b"", []
+            return found[0], self._claim(db, lane, partial(_free, db, lane, found[0]))
+
+        return self._note(work)
+
+    def claim_agent(self, lane: Lane, agent_id: str) -> list[Waiting]:
+        """Take the oldest rows of this agent, due or not; rows under a lease stay."""
+        return self._note(lambda db: self._claim(db, lane, partial(_free, db, lane, agent_id.encode())))
+
+    def _claim(self, db: Connection, lane: Lane, head: Callable[[float], int | None]) -> list[Waiting]:
+        now = self._now()  # with the lock held: an older time would take another thread's fresh note for a clock's jump
+        while (seq := head(now)) is not None:
+            if taken := self._take(db, lane, seq, now):
+                return taken
         return []
 
-    def _due(self, db: Connection, seq: int, now: float, hurry: bool) -> bool:
-        noted, backoff, asked, lease, holder = db.execute(
-            "SELECT noted, backoff, asked, lease, holder FROM waiting WHERE seq = ?", (seq,)
-        ).fetchone()
-        # A clock that went backwards would make every wait longer than it was meant: such a note no longer counts.
-        if noted > now:
-            return True
-        free = lease <= now or is_gone(holder)
-        return free and asked <= now and (hurry or backoff <= now)
-
-    def _take(self, db: Connection, lane: Lane, agent: str, now: float) -> list[Waiting]:
-        rows = db.execute(
-            "SELECT seq, id, agent, body, created, attempts, refused, cancelled FROM waiting"
-            " WHERE service = ? AND mark = ? AND dead = 0 AND agent = ? ORDER BY seq LIMIT ?",
-            (lane.service, lane.mark, agent, CLAIMED),
+    def _take(self, db: Connection, lane: Lane, seq: int, now: float) -> list[Waiting]:
+        """Claim this row and those of its agent behind it; rows that cannot be read are set aside alone."""
+        found = db.execute(
+            f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND mark = ? AND dead = 0 AND seq >= ?"
+            " AND agent = (SELECT agent FROM waiting WHERE seq = ?) ORDER BY seq LIMIT ?",
+            (lane.service, lane.mark, seq, seq, CLAIMED),
         ).fetchall()
+        taken: list[Waiting] = []
+        for row in map(Row._make, found):
+            if _is_held(row.lease, row.noted, row.holder, now):  # one before it came in late: retried or adopted
+                break
+            try:
+                taken.append(rows.waiting(row, now + LEASE))
+            except UnreadableRowError as error:
+                log.error("a row of %s cannot be read and is kept as a dead letter (%s)", self.path, error)
+                db.execute("UPDATE waiting SET dead = 1, error = ? WHERE seq = ?", (f"unreadable: {error}", row.seq))
         db.executemany(
             "UPDATE waiting SET lease = ?, noted = ?, holder = ? WHERE seq = ?",
-            [(now + LEASE, now, me(), row[0]) for row in rows],
+            [(now + LEASE, now, me(), row.seq) for row in taken],
         )
-        return [Waiting(row[0], _draft(row[1], row[2], row[3]), row[4], row[5], row[6], bool(row[7])) for row in rows]
+        return taken
 
     def done(self, lane: Lane, row: Waiting, memory_id: str) -> bool:
         """The service has it: drop the row, keep the mapping. False: taken back meanwhile, forget it there."""
-        with self._note() as db:
+
+        def work(db: Connection) -> bool:
             found = db.execute("SELECT cancelled FROM waiting WHERE seq = ?", (row.seq,)).fetchone()
             if found is not None and found[0]:
                 return False
             db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,))
+            _go_on(db, lane)
             if memory_id and memory_id != row.draft.client_id:
                 values = (row.draft.client_id, lane.service, row.draft.agent_id, memory_id, self._now())
                 db.execute("INSERT OR REPLACE INTO delivered VALUES(?, ?, ?, ?, ?)", values)
             db.execute("DELETE FROM delivered WHERE at < ?", (self._now() - KEPT,))
-        return True
+            return True
+
+        return self._note(work)
 
     def drop(self, row: Waiting) -> None:
         """Remove a row for good."""
-        with self._note() as db:
-            db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,))
+        self._change("DELETE FROM waiting WHERE seq = ?", [(row.seq,)])
 
-    def later(self, row: Waiting, error: str, backoff: float, asked: float, *, refused: bool) -> None:
-        """Not now: come back after `backoff` seconds, and never before the `asked` ones the service named."""
+    def later(self, lane: Lane, row: Waiting, error: str, delay: Delay, *, refused: int) -> None:
+        """Not now: come back after the delay, and remember how often a service that answers others failed on it."""
         now = self._now()
-        with self._note() as db:
+
+        def work(db: Connection) -> None:
+            _pause(db, lane, delay.lane, now)
             db.execute(
-                "UPDATE waiting SET attempts = attempts + 1, refused = refused + ?, error = ?, noted = ?, backoff = ?,"
-                " asked = ?, lease = 0 WHERE seq = ?",
-                (int(refused), error[:500], now, now + backoff, now + asked if asked else 0.0, row.seq),
+                "UPDATE waiting SET attempts = attempts + 1, refused = ?, error = ?, noted = ?, backoff = ?, asked = ?,"
+                " lease = 0 WHERE seq = ?",
+                (refused, error[:500], now, *_until(delay, now), row.seq),
             )
 
-    def release(self, rows: list[Waiting]) -> None:
-        """Give claimed rows back untouched."""
-        with self._note() as db:
-            db.executemany("UPDATE waiting SET lease = 0 WHERE seq = ?", [(row.seq,) for row in rows])
+        self._note(work)
 
-    def renew(self, rows: list[Waiting]) -> None:
+    def tried(self, lane: Lane, row: Waiting, error: str, delay: Delay) -> None:
+        """A try out of turn failed: nothing is counted, but a time that the service named holds."""
+        now = self._now()
+        asked = _until(delay, now)[1]
+
+        def work(db: Connection) -> None:
+            _pause(db, lane, delay.lane, now)
+            sql = "UPDATE waiting SET error = ?, asked = max(asked, ?), noted = ?, lease = 0 WHERE seq = ?"
+            db.execute(sql, (error[:500], asked, now, row.seq))
+
+        self._note(work)
+
+    def release(self, claimed: Sequence[Waiting]) -> None:
+        """Give claimed rows back untouched."""
+        # Only the claim that is meant: released late, it must not end the next one's.
+        values = [(row.seq, row.lease) for row in claimed]
+        self._change("UPDATE waiting SET lease = 0 WHERE seq = ? AND lease = ?", values)
+
+    def renew(self, claimed: Sequence[Waiting]) -> list[Waiting]:
         """Hold on to claimed rows for another lease."""
         now = self._now()
-        with self._note() as db:
-            db.executemany(
-                "UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", [(now + LEASE, now, row.seq) for row in rows]
-            )
+        values = [(now + LEASE, now, row.seq) for row in claimed]
+        self._change("UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", values)
+        return [replace(row, lease=now + LEASE) for row in claimed]
 
     def bury(self, row: Waiting, error: str) -> None:
-        """The service will never take it: keep it as a dead letter, out of the way of the others."""
-        with self._write() as db:
-            sql = "UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?"
-            db.execute(sql, (error[:500], row.seq))
+        """Set a row aside as a dead letter, out of the way of the others."""
+        sql = "UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?"
+        self.write(lambda db: db.execute(sql, (error[:500], row.seq)).rowcount)
+
+    def go_on(self, lane: Lane) -> None:
+        """The service answers again: no pause of this lane holds any longer."""
+        self._note(lambda db: _go_on(db, lane))
 
     def next_due(self, lane: Lane) -> float | None:
         """In how many seconds something of this lane can be tried; None when nothing waits."""
         now = self._now()
-        with self._read() as db:
-            due = db.execute(
-                "SELECT min(CASE WHEN noted > ? THEN 0 ELSE max(backoff, asked, lease) END) FROM waiting WHERE seq IN"
-                " (SELECT min(seq) FROM waiting WHERE service = ? AND mark = ? AND dead = 0 GROUP BY agent)",
-                (now, lane.service, lane.mark),
-            ).fetchone()[0]
-        return None if due is None else max(0.0, due - now)
+
+        def work(db: Connection) -> float | None:
+            sql = "SELECT due FROM head WHERE service = ? AND mark = ? ORDER BY due LIMIT 1"
+            due = db.execute(sql, (lane.service, lane.mark)).fetchone()
+            if due is None:
+                return None
+            if _unheld(db, lane, now) is not None:
+                return 0.0
+            return max(0.0, float(due[0]) - now, _paused(db, lane, now))
+
+        return self.read(work)
+
+    def next_unleased(self, lane: Lane) -> float | None:
+        """In how many seconds the next row that no process holds can be tried; None when all are held."""
+        now = self._now()
+        sql = "SELECT min(due) FROM head WHERE service = ? AND mark = ? AND lease <= ?"
+
+        def work(db: Connection) -> float | None:
+            due = db.execute(sql, (lane.service, lane.mark, now)).fetchone()[0]
+            return None if due is None else max(0.0, float(due) - now, _paused(db, lane, now))
+
+        return self.read(work)
 
     # ── about ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def ahead(self, lane: Lane, agent_id: str) -> tuple[int, bool]:
+        """How many rows of this agent wait (16 stands for more), and whether the lane is paused."""
+        now = self._now()
+        some = "SELECT 1 FROM waiting WHERE service = ? AND mark = ? AND dead = 0 AND agent = ? LIMIT ?"
+
+        def work(db: Connection) -> tuple[int, bool]:
+            count = db.execute(
+                f"SELECT count(*) FROM ({some})", (lane.service, lane.mark, agent_id, CLAIMED)
+            ).fetchone()[0]
+            return count, _paused(db, lane, now) > 0
+
+        return self.read(work)
+
     def cancel(self, lane: Lane, agent_id: str, client_id: str) -> bool:
         """Take a row back before it is delivered; one that is on its way right now is forgotten on arrival."""
-        with self._write() as db:
-            where = " WHERE service = ? AND mark = ? AND agent = ? AND id = ?"
-            values = (lane.service, lane.mark, agent_id, client_id)
-            return self._withdraw(db, where, values) > 0
+        where = " WHERE service = ? AND mark = ? AND agent = ? AND id = ?"
+        return self._withdraw(where, (lane.service, lane.mark, agent_id, client_id)) > 0
 
     def cancel_all(self, lane: Lane, agent_id: str, session_id: str | None) -> int:
         """Take back everything of an agent, or of one session of it."""
-        with self._write() as db:
-            where = " WHERE service = ? AND mark = ? AND agent = ?" + ("" if session_id is None else " AND session = ?")
-            values = (lane.service, lane.mark, agent_id) + (() if session_id is None else (session_id,))
-            return self._withdraw(db, where, values)
+        where = " WHERE service = ? AND mark = ? AND agent = ?" + ("" if session_id is None else " AND session = ?")
+        values = (lane.service, lane.mark, agent_id) + (() if session_id is None else (session_id,))
+        return self._withdraw(where, values)
 
-    def _withdraw(self, db: Connection, where: str, values: tuple[str, ...]) -> int:
-        # A row that was ever sent may be stored although nobody heard so: it is sent once more, then forgotten.
-        sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND (lease > 0 OR attempts > 0)", values).rowcount
-        return sent + db.execute(f"DELETE FROM waiting{where} AND cancelled = 0", values).rowcount
+    def _withdraw(self, where: str, values: tuple[str, ...]) -> int:
+        # Looked for first: reading needs no lock, and most of the time there is nothing to take back.
+        if self.read(lambda db: db.execute(f"SELECT 1 FROM waiting{where} LIMIT 1", values).fetchone()) is None:
+            return 0
+
+        def work(db: Connection) -> int:
+            # A row that was ever sent may be stored although nobody heard so: it is sent once more, then forgotten.
+            sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND (lease > 0 OR attempts > 0)", values)
+            return sent.rowcount + db.execute(f"DELETE FROM waiting{where} AND cancelled = 0", values).rowcount
+
+        return self.write(work)
 
     def delivered(self, lane: Lane, agent_id: str, client_id: str) -> str | None:
-        """Under which id the service keeps what was queued under this one."""
-        with self._read() as db:
-            sql = "SELECT memory FROM delivered WHERE id = ? AND service = ? AND agent = ?"
-            row = db.execute(sql, (client_id, lane.service, agent_id)).fetchone()
+        """Under which id the service keeps the memory that was queued under this one."""
+        sql = "SELECT memory FROM delivered WHERE id = ? AND service = ? AND agent = ?"
+        row = self.read(lambda db: db.execute(sql, (client_id, lane.service, agent_id)).fetchone())
         return None if row is None else str(row[0])
 
     def pending(self, lane: Lane) -> int:
         """How many rows wait."""
-        return int(self._one("SELECT count(*) FROM waiting WHERE service = ? AND mark = ? AND dead = 0", lane))
+        return self._count("mark = ? AND dead = 0", lane)
+
+    def queued(self, lane: Lane) -> list[QueuedMemory]:
+        """The rows that wait, oldest first."""
+        return [rows.queued_memory(row) for row in self._rows("mark = ? AND dead = 0", lane)]
 
     def dead(self, lane: Lane) -> list[DeadLetter]:
-        """The rows that the service refused, oldest first."""
-        with self._read() as db:
-            rows = db.execute(
-                "SELECT id, agent, body, error, created FROM waiting"
-                " WHERE service = ? AND mark = ? AND dead = 1 ORDER BY seq",
-                (lane.service, lane.mark),
-            ).fetchall()
-        return [_letter(_draft(row[0], row[1], row[2]), row[3], row[4]) for row in rows]
+        """The rows that were set aside, oldest first."""
+        return [rows.dead_letter(row) for row in self._rows("mark = ? AND dead = 1", lane)]
 
     def revive(self, lane: Lane) -> int:
         """Put the dead letters back in the queue."""
-        with self._write() as db:
-            sql = "UPDATE waiting SET dead = 0, refused = 0, backoff = 0, asked = 0"
-            return db.execute(f"{sql} WHERE service = ? AND mark = ? AND dead = 1", (lane.service, lane.mark)).rowcount
+        sql = "UPDATE waiting SET dead = 0, refused = 0, backoff = 0, asked = 0"
+        where = " WHERE service = ? AND mark = ? AND dead = 1"
+        return self.write(lambda db: db.execute(sql + where, (lane.service, lane.mark)).rowcount)
+
+    def remove(self, lane: Lane, client_id: str) -> bool:
+        """Drop one row of this service, waiting, set aside or stranded."""
+        sql = "DELETE FROM waiting WHERE id = ? AND service = ?"
+        return self.write(lambda db: db.execute(sql, (client_id, lane.service)).rowcount) > 0
+
+    def stranded(self, lane: Lane) -> list[QueuedMemory]:
+        """The rows of the same service under another key, oldest first."""
+        return [rows.queued_memory(row) for row in self._rows("mark <> ?", lane)]
+
+    def count_stranded(self, lane: Lane) -> int:
+        """How many rows of the same service are under another key."""
+        return self._count("mark <> ?", lane)
+
+    def adopt(self, lane: Lane) -> int:
+        """Make the stranded rows this lane's own, each in the place of its age."""
+        sql = "UPDATE waiting SET mark = ?, lease = 0, backoff = 0, asked = 0 WHERE service = ? AND mark <> ?"
+        return self.write(lambda db: db.execute(sql, (lane.mark, lane.service, lane.mark)).rowcount)
+
+    def _rows(self, condition: str, lane: Lane) -> list[Row]:
+        sql = f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND {condition} ORDER BY seq"
+        found = self.read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchall())
+        return [Row._make(one) for one in found]
+
+    def _count(self, condition: str, lane: Lane) -> int:
+        sql = f"SELECT count(*) FROM waiting WHERE service = ? AND {condition}"
+        return int(self.read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchone())[0])
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Do `work` as one reading transaction."""
-        with self._read() as db:
-            return work(db)
+        return self._disk.run("BEGIN", "FULL", self._timeout, work)
+
+    def _note(self, work: Callable[[Connection], T]) -> T:
+        # Without an fsync: a power cut may undo it, and then the row is sent once more under the same id.
+        return self._disk.run("BEGIN IMMEDIATE", "NORMAL", self._timeout, work)
+
+    def _change(self, sql: str, values: Sequence[tuple[float, ...]]) -> None:
+        # The count, not the cursor: one that outlives its transaction would keep the file open across a fork.
+        self._note(lambda db: db.executemany(sql, values).rowcount)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do `work` as one transaction that is on disk when this returns."""
-        with self._write() as db:
-            return work(db)
-
-    def _one(self, sql: str, lane: Lane, *more: str) -> int:
-        with self._read() as db:
-            row = db.execute(sql + " LIMIT 1", (lane.service, lane.mark, *more)).fetchone()
-        return 0 if row is None else row[0]
-
-    def _read(self) -> AbstractContextManager[Connection]:
-        return self._file.transaction("BEGIN", self._timeout)
-
-    def _note(self) -> AbstractContextManager[Connection]:
-        # Without an fsync: a power cut may undo it, and then the row is sent once more under the same id.
-        return self._file.transaction("BEGIN IMMEDIATE", self._timeout, synchronous="NORMAL")
-
-    def _write(self) -> AbstractContextManager[Connection]:
-        return self._file.transaction("BEGIN IMMEDIATE", self._timeout)
+        return self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work)
 
 
-def _body(draft: Draft) -> dict[str, JsonValue]:
-    return {
-        "content": draft.content,
-        "memory_type": draft.memory_type,
-        "session_id": draft.session_id,
-        "ttl": cast("JsonValue", draft.ttl),
-        "pinned": draft.pinned,
-        "tags": list(draft.tags),
-        "metadata": draft.metadata,
-    }
+def _salt(db: Connection) -> bytes | None:
+    row = db.execute("SELECT value FROM salt").fetchone()
+    return None if row is None else bytes(row[0])
 
 
-def _draft(client_id: str, agent_id: str, body: str) -> Draft:
-    fields: dict[str, Any] = json.loads(body)  # written by `_body` above
-    fields["tags"] = tuple(fields["tags"])
-    return Draft(agent_id, client_id, **fields)
+def _new_salt(db: Connection) -> bytes:
+    if (salt := _salt(db)) is None:
+        salt = secrets.token_bytes(16)
+        db.execute("INSERT INTO salt VALUES(?)", (salt,))
+    return salt
 
 
-def _letter(draft: Draft, error: str | None, created: float) -> DeadLetter:
-    return DeadLetter(
-        id=draft.client_id,
-        agent_id=draft.agent_id,
-        content=draft.content,
-        memory_type=draft.memory_type,
-        error=error or "",
-        queued_at=datetime.fromtimestamp(created, timezone.utc),
-    )
+def _due(db: Connection, lane: Lane, now: float) -> int | None:
+    """The head that has been due for longest, if any."""
+    if _paused(db, lane, now) > 0:
+        return None
+    sql = "SELECT seq FROM head WHERE service = ? AND mark = ? AND due <= ? ORDER BY due, seq LIMIT 1"
+    row = db.execute(sql, (lane.service, lane.mark, now)).fetchone()
+    return _unheld(db, lane, now) if row is None else int(row[0])
+
+
+def _unheld(db: Connection, lane: Lane, now: float) -> int | None:
+    """A head that only seems to be held: noted in the future, or leased by a process that has ended."""
+    # A clock that went backwards would make every wait longer than it was meant: such a note no longer counts.
+    for seq, noted, lease in db.execute(
+        "SELECT seq, noted, lease FROM head WHERE service = ? AND mark = ? AND noted > ? AND (noted > ? OR lease > ?)",
+        (lane.service, lane.mark, now - LEASE, now + AHEAD, now),
+    ):
+        if not _is_held(lease, noted, _holder(db, seq), now):
+            return int(seq)
+    return None
+
+
+def _free(db: Connection, lane: Lane, agent: bytes, now: float) -> int | None:
+    """The head of this agent, unless a living process holds it."""
+    sql = "SELECT seq, noted, lease FROM head WHERE service = ? AND mark = ? AND agent = CAST(? AS TEXT)"
+    row = db.execute(sql, (lane.service, lane.mark, agent)).fetchone()
+    if row is None or _is_held(row[2], row[1], _holder(db, row[0]), now):
+        return None
+    return int(row[0])
+
+
+def _is_held(lease: float, noted: float, holder: str, now: float) -> bool:
+    """Does a living process have this row under a lease that is not over?"""
+    return lease > now and noted <= now + AHEAD and not is_gone(holder)
+
+
+def _holder(db: Connection, seq: int) -> str:
+    return str(db.execute("SELECT holder FROM waiting WHERE seq = ?", (seq,)).fetchone()[0])
+
+
+def _until(delay: Delay, now: float) -> tuple[float, float]:
+    return now + delay.backoff if delay.backoff else 0.0, now + delay.asked if delay.asked else 0.0
+
+
+def _pause(db: Connection, lane: Lane, seconds: float, now: float) -> None:
+    if seconds > 0:
+        db.execute("INSERT OR REPLACE INTO pause VALUES(?, ?, ?, ?)", (lane.service, lane.mark, now + seconds, now))
+
+
+def _paused(db: Connection, lane: Lane, now: float) -> float:
+    """Seconds for which the lane is left alone."""
+    sql = "SELECT until FROM pause WHERE service = ? AND mark = ? AND noted <= ?"
+    row = db.execute(sql, (lane.service, lane.mark, now + AHEAD)).fetchone()
+    return 0.0 if row is None else max(0.0, row[0] - now)
+
+
+def _go_on(db: Connection, lane: Lane) -> None:
+    db.execute("DELETE FROM pause WHERE service = ? AND mark = ?", (lane.service, lane.mark))

@@ -1,34 +1,63 @@
-"""remember_later and what belongs to it, as flows for both shells; and the outbox that users see."""
+"""The client's side of the outbox: remember, forget and clear as flows for both shells.
+
+A broken or busy outbox file keeps nobody from a service that is well, and no file work outlives the call's deadline.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import random
 import threading
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import anyio.to_thread
-
+from kronmem import forks
 from kronmem.core import calls, flows
-from kronmem.core.exchange import RETRYABLE, Breaker, Flow, Link, exchange, local
+from kronmem.core.exchange import Breaker, Flow, Link, Pause, Retry, exchange, local
 from kronmem.core.names import Names
-from kronmem.errors import KronmemError, OutboxFullError, ReplyError, StatusError, StoreError, TransportError
-from kronmem.models import DeadLetter, Memory
+from kronmem.errors import DeadlineError, KronmemError, OutboxFullError
+from kronmem.models import Memory
+from kronmem.outbox import policy
 from kronmem.outbox.journal import OutboxJournal
 from kronmem.transport.drive import Transport
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
-    from kronmem.outbox.delivery import Delivery, Sender
+    from kronmem.outbox.delivery import Delivery
     from kronmem.outbox.queue import Lane, OutboxFile
+    from kronmem.outbox.rows import Waiting
+    from kronmem.outbox.sender import Sender
 
 T = TypeVar("T")
 
 log = logging.getLogger("kronmem")
 
+FOR_THE_FILE = 0.25
+"""This share of a deadline, at most half a second, is kept for queueing after the service took all the rest."""
+LEAST = 0.25
+"""Seconds that queueing may take past the deadline when the service has used it up."""
+MOST_ROUNDS = 4
+"""So many claims of an agent's rows a `remember` delivers itself; behind more it queues, and the thread delivers."""
+LEASED = 0.5
+"""Seconds that a `remember` waits for rows that the thread or another process is sending right now."""
+SLOW = 30.0
+"""After a call that ran into its deadline, calls queue behind waiting rows at once; the breaker's longest pause."""
 
-class Post:
+
+@dataclass(frozen=True)
+class OutboxStatus:
+    """What `health` says of the outbox."""
+
+    pending: int = 0
+    stranded: int = 0
+    error: str | None = None
+
+
+class OutboxWriter:
     """One client's way into and out of an outbox file. Opens nothing before something is queued or found there."""
 
     def __init__(
@@ -41,136 +70,245 @@ class Post:
         timeout: float,
         names: Names | None = None,
     ) -> None:
-        self._path = os.path.abspath(path)
+        self.path = os.path.abspath(path)
         self._service, self._key = service, key
         self._make_transport, self._breaker, self._timeout = transport, breaker, timeout
         self._names = names or Names()
-        self.journal = OutboxJournal(lambda: (self._file(), self._lane()))
+        self.journal = OutboxJournal(self._opened)
         self._joined: tuple[Delivery, Sender] | None = None
-        self._pid = os.getpid()
-        self._joining = threading.Lock()
         self._told = False
+        self._slow_until = 0.0
         self.looked = False
-        """Has this client looked for what an earlier process left behind?"""
+        """Has this client looked for rows that an earlier process left behind?"""
+        forks.watch(self)
 
     # ── flows ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def awake(self, flow: Flow[T]) -> Flow[T]:
-        """The flow, after the delivery of what an earlier process left behind has begun."""
+        """The flow itself; the delivery of rows that an earlier process left behind begins beside it."""
         self.looked = True
-        if os.path.exists(self._path):
-            yield from local(lambda: self._quietly(self._arrive))
-        return (yield from flow)
+        if self.exists():
+            self.arrive()
+        return flow
 
     def remember(self, draft: calls.Draft, link: Link, timeout: float) -> Flow[Memory]:
-        """Store now; behind what waits already, or when the service cannot be reached, store later."""
-        if (yield from self._behind(draft.agent_id)):
-            return (yield from self.later([draft]))[0]
+        """Store now, after the agent's waiting rows; when the service cannot be reached, store later."""
+        ends = link.now() + timeout
+        clear, paused = yield from self._clear_the_way(draft.agent_id, link, ends)
+        if not clear:
+            return (yield from self.later([draft], ends - link.now()))[0]
         try:
-            stored = yield from exchange(calls.remember(draft), link, timeout)
+            stored = yield from exchange(calls.remember(draft), link, _for_service(ends - link.now()))
         except KronmemError as error:
-            return (yield from self._instead([draft], error))[0]
-        self._told = False
+            return (yield from self._instead([draft], error, ends - link.now()))[0]
+        yield from self._well(paused, ends - link.now())
         return stored
 
     def remember_many(self, drafts: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory]]:
-        """The same for many: what could not be stored now is queued in its order."""
-        if drafts and (yield from self._behind(drafts[0].agent_id)):
-            return (yield from self.later(drafts))
+        """The same for many: those that could not be stored now are queued in their order."""
+        clear, paused = True, False
+        if drafts:
+            clear, paused = yield from self._clear_the_way(drafts[0].agent_id, link, link.now() + timeout)
+        if not clear:
+            return (yield from self.later(drafts, timeout))
         stored: list[Memory] = []
         try:
-            yield from flows.remember_many(drafts, link, timeout, stored)
+            yield from flows.remember_many(drafts, link, _for_service(timeout), stored)
         except KronmemError as error:
             cause = error.__cause__ if isinstance(error.__cause__, KronmemError) else error
-            if not worth_waiting(cause):
+            if not policy.is_outage(cause):
                 raise
-            stored += yield from self._instead(drafts[len(stored) :], cause)
+            stored += yield from self._instead(drafts[len(stored) :], cause, timeout * FOR_THE_FILE)
+        else:
+            yield from self._well(paused, timeout)
         return stored
 
-    def later(self, drafts: Sequence[calls.Draft]) -> Flow[list[Memory]]:
+    def later(
+        self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None = None
+    ) -> Flow[list[Memory]]:
         """Queue: on disk when this is done."""
-        yield from local(lambda: self._put(list(drafts)))
+        yield from local(lambda: self._put(drafts, timeout, delay))
         return [_queued(draft) for draft in drafts]
 
     def forget(self, agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[None]:
         """Delete by the service's id or by the one that was given when it was queued, delivered or not."""
+        ends = link.now() + timeout
         call = calls.forget(agent_id, memory_id)
-        if os.path.exists(self._path):
-            taken_back, known = yield from local(lambda: self._find(agent_id, memory_id))
+        if self.exists():
+            taken_back, known = yield from local(lambda: self._find(agent_id, memory_id, ends - link.now()))
             if taken_back:
                 return None
             call = calls.forget(agent_id, known or memory_id)
-        return (yield from exchange(call, link, timeout))
+        return (yield from exchange(call, link, ends - link.now()))
 
     def clear(self, agent_id: str, session_id: str | None, flow: Flow[int]) -> Flow[int]:
         """Delete what waits, then what is stored: a cleared memory must not come back out of the queue."""
         waiting = 0
-        if os.path.exists(self._path):
-            waiting = yield from local(lambda: self._file().cancel_all(self._lane(), agent_id, session_id))
+        if self.exists():
+            waiting = yield from local(
+                lambda: self.ask(lambda file, lane: file.cancel_all(lane, agent_id, session_id), self._timeout)
+            )
         return waiting + (yield from flow)
 
-    def _behind(self, agent_id: str) -> Flow[bool]:
-        if not os.path.exists(self._path):
-            return False
-        return (yield from local(lambda: self._quietly(lambda: self._file().holds(self._lane(), agent_id)) or False))
+    def _well(self, paused: bool, timeout: float) -> Flow[None]:
+        """The service stored something: nothing waits for a pause that it asked for earlier."""
+        self._told, self._slow_until = False, 0.0
+        if paused:
+            yield from local(lambda: self._quietly(lambda: self._go_on(timeout)))
 
-    def _instead(self, drafts: Sequence[calls.Draft], error: KronmemError) -> Flow[list[Memory]]:
-        if not worth_waiting(error):
+    def _instead(self, drafts: Sequence[calls.Draft], error: KronmemError, timeout: float) -> Flow[list[Memory]]:
+        if not policy.is_outage(error):
             raise error
+        if isinstance(error, DeadlineError):
+            self._slow_until = time.monotonic() + SLOW
         if not self._told:
             log.warning(
                 "memories wait in the outbox until the service takes them (%s: %s)", type(error).__name__, error
             )
         self._told = True
+        if policy.retry_after(error) > policy.DAY:
+            log.warning("%s asks to wait for %.0f s; a day is enough", self._service, policy.retry_after(error))
         try:
-            return (yield from self.later(drafts))
+            # Our own thread may be writing: a memory is not given up for the want of a moment.
+            left = max(timeout, LEAST)
+            return (yield from self.later(drafts, left, policy.delay(error, 0, random.uniform(0.5, 1.0))))
         except OutboxFullError as full:
             raise full from error
         except KronmemError as broken:
             log.warning("the outbox cannot be written (%s)", broken)
             raise error from broken
 
-    # ── blocking parts, done in a thread when awaited ────────────────────────────────────────────────────────────
+    # ── the agent's rows that wait already ───────────────────────────────────────────────────────────────────────
 
-    def _arrive(self) -> tuple[Delivery, Sender]:
-        from kronmem.outbox import delivery
-        from kronmem.outbox.queue import OutboxFile
+    def _clear_the_way(self, agent_id: str, link: Link, ends: float) -> Flow[tuple[bool, bool]]:
+        """Deliver the agent's waiting rows; False: they still wait, and a new one has its place behind them.
 
-        with self._joining:
-            if self._joined is None or self._pid != os.getpid():
-                self._pid = os.getpid()
-                self._joined = delivery.join(self._path, lambda: OutboxFile(self._path), self._sender)
-            return self._joined
+        The second answer: the lane was paused.
+        """
+        if not self.exists():
+            return True, False
+        patience = (ends - link.now()) / 4
+        found = yield from local(lambda: self._quietly(lambda: self._ahead(agent_id, patience)))
+        count, paused = found or (0, False)
+        if not count:
+            return True, paused
+        resting = link.breaker.state == "open" and link.breaker.opened_at + link.breaker.pause > link.now()
+        if resting or time.monotonic() < self._slow_until:
+            return False, paused
+        return (yield from self._deliver_first(agent_id, link, link.now() + (ends - link.now()) / 2)), paused
 
-    def _sender(self, file: OutboxFile) -> Sender:
-        from kronmem.outbox.delivery import Sender
+    def _deliver_first(self, agent_id: str, link: Link, ends: float) -> Flow[bool]:
+        rounds, leased = 0, link.now() + LEASED
+        while link.now() < ends and rounds < MOST_ROUNDS:
+            rows = yield from self._claimed(agent_id, ends - link.now())
+            if rows:
+                rounds += 1
+                if not (yield from self._send_first(rows, link, ends)):
+                    return False
+            count, _ = yield from local(lambda: self._ahead(agent_id, ends - link.now()))
+            if not count:
+                return True
+            if not rows:
+                if link.now() > leased:
+                    return False
+                yield Pause(0.01)
+        return False
+
+    def _claimed(self, agent_id: str, timeout: float) -> Flow[list[Waiting]]:
+        working, abandoned = self.arrive()[0], threading.Event()
+
+        def claim() -> list[Waiting]:
+            rows = self.ask(lambda file, lane: file.claim_agent(lane, agent_id), timeout)
+            if abandoned.is_set():
+                working.hand_back(rows)
+            return rows
 
         try:
-            lane = file.lane(self._service, self._key)
-        except StoreError as error:
-            if not error.damaged:
+            return (yield from local(claim))
+        except BaseException:
+            abandoned.set()  # cancelled while a thread is at it
+            raise
+
+    def _send_first(self, rows: Sequence[Waiting], link: Link, ends: float) -> Flow[bool]:
+        from kronmem.outbox.sender import aged
+
+        working, sender = self.arrive()
+        once = replace(link, retry=Retry(attempts=1))
+        for position, row in enumerate(rows):
+            until = time.monotonic() + (ends - link.now())
+            rest = rows[position + 1 :]
+            try:
+                draft = aged(row, time.time()) or row.draft
+                stored = yield from exchange(calls.remember(draft), once, ends - link.now())
+            except KronmemError as error:
+                if isinstance(error, DeadlineError):
+                    self._slow_until = time.monotonic() + SLOW
+                settle = partial(working.failed, sender, row, error, until, forced=True)
+            except BaseException:
+                working.hand_back(rows[position:])
                 raise
-            log.error("%s; it was set aside as %s and a new outbox begun", error, file.set_aside())
-            lane = file.lane(self._service, self._key)
-        return Sender(lane, self._make_transport(), self._breaker, self._timeout, self._names, self.journal)
+            else:
+                settle = partial(working.arrived, sender, row, stored.id, until)
+            if not (yield from local(settle)):
+                working.hand_back(rest)
+                return False
+        return True
 
-    def _file(self) -> OutboxFile:
-        return self._arrive()[0].file
+    # ── blocking parts, done in a thread when awaited ────────────────────────────────────────────────────────────
 
-    def _lane(self) -> Lane:
-        return self._arrive()[1].lane
+    def exists(self) -> bool:
+        """Is there a file at all?"""
+        return os.path.exists(self.path)
 
-    def _put(self, drafts: list[calls.Draft]) -> None:
-        from kronmem.outbox import delivery
+    def arrive(self) -> tuple[Delivery, Sender]:
+        """Take part in the delivery of the file. Touches nothing on disk."""
+        if (joined := self._joined) is not None:
+            return joined
+        with forks.first_use.lock:
+            from kronmem.outbox import delivery
+            from kronmem.outbox.queue import OutboxFile
+            from kronmem.outbox.sender import Sender
 
-        working, sender = self._arrive()
-        working.file.put(sender.lane, drafts)
-        delivery.step("queued")
+            if self._joined is None:
+                way = (self._make_transport(), self._breaker, self._timeout, self._names, self.journal)
+                sender = Sender(self._service, self._key, *way)
+                self._joined = delivery.join(self.path, lambda: OutboxFile(self.path), sender), sender
+            return self._joined
+
+    def ask(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
+        """Ask the file about this client's lane, within `timeout`."""
+        ends = time.monotonic() + timeout
+        working, sender = self.arrive()
+        lane = sender.lane(working.file.within(timeout))
+        return question(working.file.within(ends - time.monotonic()), lane)
+
+    def _opened(self) -> tuple[OutboxFile, Lane]:
+        return self.ask(lambda file, lane: (file, lane), self._timeout)
+
+    def change(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
+        """The same for an answer upon which there may be something to deliver at once."""
+        answer = self.ask(question, timeout)
+        working, sender = self.arrive()
+        sender.paused_until = 0.0
+        working.join(sender)
+        return answer
+
+    def _put(self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None) -> None:
+        self.ask(lambda file, lane: file.put(lane, drafts, delay), timeout)
+        working, sender = self.arrive()
         working.join(sender)
 
-    def _find(self, agent_id: str, memory_id: str) -> tuple[bool, str | None]:
-        file, lane = self._file(), self._lane()
-        return file.cancel(lane, agent_id, memory_id), file.delivered(lane, agent_id, memory_id)
+    def _ahead(self, agent_id: str, timeout: float) -> tuple[int, bool]:
+        return self.ask(lambda file, lane: file.ahead(lane, agent_id), timeout)
+
+    def _find(self, agent_id: str, memory_id: str, timeout: float) -> tuple[bool, str | None]:
+        return self.ask(
+            lambda file, lane: (file.cancel(lane, agent_id, memory_id), file.delivered(lane, agent_id, memory_id)),
+            timeout,
+        )
+
+    def _go_on(self, timeout: float) -> None:
+        self.change(lambda file, lane: file.go_on(lane), timeout)
 
     def _quietly(self, work: Callable[[], T]) -> T | None:
         """A broken outbox must not keep anybody from talking to a service that is well."""
@@ -180,52 +318,48 @@ class Post:
             log.warning("the outbox cannot be used (%s)", error)
             return None
 
-    # ── what users see ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def pending(self) -> int:
-        """How many memories wait."""
-        return self._file().pending(self._lane()) if os.path.exists(self._path) else 0
+    def status(self, timeout: float) -> OutboxStatus:
+        """How many memories wait, or why nobody can tell."""
+        if not self.exists():
+            return OutboxStatus()
+        try:
+            return self.ask(lambda file, lane: OutboxStatus(file.pending(lane), file.count_stranded(lane)), timeout)
+        except KronmemError as error:
+            return OutboxStatus(error=str(error))
 
-    def flush(self, timeout: float, *, patient: bool = True) -> int:
+    def flush(self, timeout: float) -> int:
         """Deliver now; how many are left."""
-        if not os.path.exists(self._path):
+        if not self.exists():
             return 0
-        working, sender = self._arrive()
-        return working.flush(sender, timeout, patient=patient)
-
-    def dead(self) -> list[DeadLetter]:
-        """What the service refused."""
-        return self._file().dead(self._lane()) if os.path.exists(self._path) else []
-
-    def retry_dead(self) -> int:
-        """Queue the refused once more."""
-        if not os.path.exists(self._path):
-            return 0
-        working, sender = self._arrive()
-        revived = working.file.revive(sender.lane)
-        sender.paused_until = 0.0
-        working.join(sender)
-        return revived
+        working, sender = self.arrive()
+        return working.flush(sender, timeout)
 
     def close(self, timeout: float) -> None:
         """Try to deliver, then leave the rest for the next process."""
-        if self._joined is None or self._pid != os.getpid():
+        if (joined := self._joined) is None:
             return
         from kronmem.outbox import delivery
 
-        working, sender = self._joined
-        self._quietly(lambda: working.flush(sender, timeout, patient=False))
+        ends = time.monotonic() + timeout
+        working, sender = joined
+        self._quietly(lambda: working.drain(sender, timeout * 0.8))  # the rest is for the row under way
         self._joined = None
-        delivery.leave(self._path, working, sender)
+        delivery.leave(self.path, working, sender, ends - time.monotonic())
         sender.transport.close()
 
+    def before_fork(self) -> None:
+        """Nothing is held for long."""
 
-def worth_waiting(error: KronmemError) -> bool:
-    """Will the same memory be taken later? A refusal for good is the caller's to hear."""
-    # An answer that cannot be read is no answer; the id makes asking again safe.
-    return isinstance(error, (TransportError, ReplyError)) or (
-        isinstance(error, StatusError) and error.status in RETRYABLE
-    )
+    def after_fork(self, *, child: bool) -> None:
+        """The child takes part anew."""
+        if child:
+            self._joined, self.looked = None, False
+
+
+def _for_service(left: float) -> float:
+    return left - min(0.5, left * FOR_THE_FILE)
 
 
 def _queued(draft: calls.Draft) -> Memory:
@@ -241,49 +375,3 @@ def _queued(draft: calls.Draft) -> Memory:
         pinned=draft.pinned,
         queued=True,
     )
-
-
-class Outbox:
-    """What waits for delivery. An embedded client writes directly, so its outbox is always empty."""
-
-    def __init__(self, post: Post | None) -> None:
-        self._post = post
-
-    def pending(self) -> int:
-        """How many memories wait for delivery."""
-        return self._post.pending() if self._post else 0
-
-    def flush(self, timeout: float = 10.0) -> int:
-        """Try for `timeout` seconds to deliver everything; the answer is how many are left."""
-        return self._post.flush(timeout) if self._post else 0
-
-    def dead(self) -> list[DeadLetter]:
-        """The memories that the service refused for good, oldest first."""
-        return self._post.dead() if self._post else []
-
-    def retry_dead(self) -> int:
-        """Queue what was refused once more; the answer is how many."""
-        return self._post.retry_dead() if self._post else 0
-
-
-class AsyncOutbox:
-    """What waits for delivery. An embedded client writes directly, so its outbox is always empty."""
-
-    def __init__(self, post: Post | None) -> None:
-        self._post = post
-
-    async def pending(self) -> int:
-        """How many memories wait for delivery."""
-        return await anyio.to_thread.run_sync(Outbox(self._post).pending)
-
-    async def flush(self, timeout: float = 10.0) -> int:
-        """Try for `timeout` seconds to deliver everything; the answer is how many are left."""
-        return await anyio.to_thread.run_sync(Outbox(self._post).flush, timeout, abandon_on_cancel=True)
-
-    async def dead(self) -> list[DeadLetter]:
-        """The memories that the service refused for good, oldest first."""
-        return await anyio.to_thread.run_sync(Outbox(self._post).dead)
-
-    async def retry_dead(self) -> int:
-        """Queue what was refused once more; the answer is how many."""
-        return await anyio.to_thread.run_sync(Outbox(self._post).retry_dead)

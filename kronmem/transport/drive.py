@@ -135,7 +135,7 @@ async def _arest(step: Pause | Local) -> Reply:
     if isinstance(step, Pause):
         await anyio.sleep(step.seconds)
     else:
-        await anyio.to_thread.run_sync(step.work)
+        await anyio.to_thread.run_sync(step.work, abandon_on_cancel=True)  # a locked file holds no cancellation
     return Reply(0)
 
 

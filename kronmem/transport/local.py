@@ -5,13 +5,13 @@ Nothing is opened before the first request. For async callers the engine runs in
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from kronmem import forks
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
 
@@ -33,7 +33,6 @@ class LocalTransport:
         self._open_service = open_service
         self._service: Service | None = None
         self._closed = False
-        self._opening = threading.Lock()
 
     def send(self, request: Request) -> Reply:
         """Answer one request. `StoreError` and `DeadlineError` come straight from the store."""
@@ -47,7 +46,7 @@ class LocalTransport:
 
     def close(self) -> None:
         """Close the database, if one was opened."""
-        with self._opening:
+        with forks.first_use.lock:
             service, self._service, self._closed = self._service, None, True
         if service is not None:
             service.close()
@@ -59,9 +58,9 @@ class LocalTransport:
         await to_thread.run_sync(self.close)
 
     def _opened(self) -> Service:
-        if (service := self._service) is not None:  # without the lock, which a fork may have left locked
+        if (service := self._service) is not None:
             return service
-        with self._opening:
+        with forks.first_use.lock:
             if self._closed:
                 raise ConfigError("this client is closed")
             if self._service is None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from kronmem import Client
 from kronmem.engine.sqlite.schema import SCHEMA
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.errors import DeadlineError, StoreError
+from kronmem.sqlite_file import Schema, SqliteFile
 from tests.engine.calling import Caller, calling
 
 
@@ -42,12 +47,83 @@ def test_files_are_private(path: str) -> None:
         }
 
 
-def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm"])
+def test_a_file_that_others_can_read_is_made_private(path: str, ending: str) -> None:
+    with calling(path) as call:
+        call.remember("tea")
+        copied = {name: Path(path + name).read_bytes() for name in ("", "-wal", "-shm")}
+    for name, content in copied.items():  # as after a kill, when all three stay behind
+        Path(path + name).write_bytes(content)
+    os.chmod(path + ending, 0o664)
+    os.chmod(os.path.dirname(path), 0o755)
+    with calling(path) as call:
+        assert call.recall("tea") == ["tea"]
+        modes = {stat.S_IMODE(os.stat(path + name).st_mode) for name in ("", "-wal", "-shm")}
+        assert modes == {0o600}
+        assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+
+
+def test_a_folder_with_other_things_in_it_keeps_its_mode(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir(mode=0o755)
+    (folder / "notes.txt").touch()
     with calling(str(folder / "memory.db")) as call:
         call.remember("tea")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_a_folder_where_anybody_may_replace_the_file_is_refused_with_the_command(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "notes.txt").touch()
+    (tmp_path / "open").chmod(0o777)
+    with (
+        calling(str(tmp_path / "open" / "memory.db")) as call,
+        pytest.raises(StoreError, match=r"run  chmod o-w .*open"),
+    ):
+        call.remember("tea")
+
+
+AS_NOBODY = """
+import os, sys
+from kronmem import Client, StoreError
+with Client.local(":memory:") as client:
+    client.remember("warm", "everything is imported while it can be read")
+    client.recall("warm", "everything")
+os.setgid(65534); os.setuid(65534)
+with Client.local(sys.argv[1]) as client:
+    for ask in (lambda: [hit.content for hit in client.recall("alice", "tea")], lambda: client.remember("alice", "milk").content):
+        try:
+            print(ask())
+        except StoreError as error:
+            print(error)
+"""
+
+
+@pytest.fixture
+def reachable() -> Iterator[str]:
+    """A place for a database that everybody may reach; pytest closes its own to others at every start."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o711)
+        yield f"{folder}/memory.db"
+
+
+def as_nobody(path: str) -> list[str]:
+    """What somebody without rights gets for a recall and for a remember."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run([sys.executable, "-c", AS_NOBODY, path], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+def test_a_loose_file_of_somebody_else_is_refused_with_the_command(reachable: str) -> None:
+    Path(reachable).with_name("beside").touch()  # so that the folder keeps its mode
+    with Client.local(reachable) as client:
+        client.remember("alice", "tea")
+    os.chmod(reachable, 0o666)
+    for said in as_nobody(reachable):
+        assert "memory.db, and it is not ours to change: run  chmod 600" in said
 
 
 def test_closing_and_reopening_loses_nothing(path: str) -> None:
@@ -145,7 +221,7 @@ def test_a_failed_migration_changes_nothing(path: str) -> None:
     with calling(path) as call:
         call.remember("tea")
     store = SqliteStore(path, replace(SCHEMA, version=3, migrations={2: ("CREATE TABLE added(x)", "NOT SQL")}))
-    with pytest.raises(sqlite3.OperationalError), store.read(1.0):
+    with pytest.raises(StoreError, match=r"memory\.db: .*syntax error"), store.read(1.0):
         pass
     store.close()
     db = sqlite3.connect(path)
@@ -175,19 +251,53 @@ def test_a_recall_answers_while_another_writes(busy: Caller) -> None:
     assert busy.hits("tea")[0]["memory"]["access_count"] == 1
 
 
-def test_a_read_only_database_still_answers(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with calling(path) as call:
-        call.remember("tea at five")
-    real = sqlite3.connect
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A database with one memory on a file system that is mounted read-only."""
+    folder = tmp_path / "sealed"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if not sys.platform.startswith("linux") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("a read-only file system cannot be mounted here")
+    try:
+        with Client.local(folder / "memory.db") as client:
+            client.remember("alice", "tea at five")
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        yield folder / "memory.db"
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
-    def read_only(file: str, **options: object) -> sqlite3.Connection:
-        return real(f"file:{file}?mode=ro", uri=True, **options)  # type: ignore[call-overload, no-any-return]
 
-    monkeypatch.setattr(sqlite3, "connect", read_only)
-    with calling(path) as call:
-        assert call.recall("tea") == ["tea at five"]
+def test_a_read_only_file_system_still_recalls_and_lists(read_only: Path) -> None:
+    with Client.local(read_only) as client:
+        assert [hit.content for hit in client.recall("alice", "tea")] == ["tea at five"]
+        assert [memory.content for memory in client.memories("alice")] == ["tea at five"]
+        assert [agent.name for agent in client.agents()] == ["alice"]
         with pytest.raises(StoreError, match=r"memory\.db may not be written"):
-            call.remember("coffee")
+            client.remember("alice", "coffee")
+    with (
+        Client.local(read_only.parent / "other.db") as client,
+        pytest.raises(StoreError, match=r"other\.db.*[Rr]ead-only"),
+    ):
+        client.recall("alice", "tea")
+
+
+def test_a_read_only_folder_still_recalls(reachable: str) -> None:
+    Path(reachable).with_name("beside").touch()  # so that the folder keeps its mode
+    with Client.local(reachable) as client:
+        client.remember("alice", "tea at five")
+    os.chown(reachable, 65534, 65534)
+    recalled, refused = as_nobody(reachable)
+    assert recalled == "['tea at five']"
+    assert "memory.db may not be written" in refused
+
+
+def test_what_a_read_only_file_system_hides_is_said(read_only: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,rw", str(read_only.parent)], check=True)
+    Path(f"{read_only}-wal").write_bytes(b"changes that were never taken over")
+    subprocess.run(["mount", "-o", "remount,ro", str(read_only.parent)], check=True)
+    with Client.local(read_only) as client, pytest.raises(StoreError, match="copy both to a writable place"):
+        client.recall("alice", "tea")
 
 
 def test_a_closed_store_says_so(path: str) -> None:
@@ -299,3 +409,43 @@ def test_a_full_disk_is_a_clear_error_and_the_database_stays_sound(small_disk: P
     assert_sound(path)
     with calling(path) as call:
         assert call("GET", "memories")[1]["total"] == len(kept) + 1
+
+
+class Interrupted(BaseException):
+    """Raised by a signal handler, wherever the thread happens to be."""
+
+
+PLAIN = Schema(application_id=1, version=1, create=("CREATE TABLE t(x)",))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised inside a destructor
+@pytest.mark.parametrize("place", ["f.db", ":memory:"])
+def test_thousands_of_interrupts_take_no_place_and_leave_no_lock(tmp_path: Path, place: str) -> None:
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    file = SqliteFile(place if place == ":memory:" else str(tmp_path / place), PLAIN)
+    former = signal.signal(signal.SIGALRM, interrupt)
+    interrupted, chance = 0, random.Random(7)
+    try:
+        while interrupted < 2000:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00001, 0.0006))
+                for _ in range(100):  # an interrupt inside a destructor is swallowed by Python itself
+                    with file.transaction("BEGIN IMMEDIATE", 20.0, synchronous="OFF") as db:
+                        db.execute("UPDATE t SET x = 1")
+            except Interrupted:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+
+    def use(number: int) -> None:
+        with file.transaction("BEGIN IMMEDIATE", 20.0) as db:
+            db.execute("INSERT INTO t VALUES(?)", (number,))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(use, range(40)))
+    with file.transaction("BEGIN", 20.0) as db:
+        assert db.execute("SELECT count(*) FROM t").fetchone() == (40,)
+    file.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,16 +24,26 @@ STEPS = ["queued", "claimed", "sent", "acknowledged"]
 CHILD = """
 import os, signal, sys
 from kronmem import Client
-from kronmem.outbox import delivery
+from kronmem.outbox.queue import OutboxFile
+from kronmem.outbox.sender import Sender
 url, key, outbox, wanted, at, base = sys.argv[1:]
 met = 0
-def step(name):
-    global met
-    if name == wanted:
-        met += 1
-        if met == int(at):
-            os.kill(os.getpid(), signal.SIGKILL)
-delivery.step = step
+def killed_after(owner, method, step):
+    real = getattr(owner, method)
+    def passing(*args, **options):
+        global met
+        answer = real(*args, **options)
+        if step == wanted and answer != []:
+            met += 1
+            if met == int(at):
+                os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+    setattr(owner, method, passing)
+killed_after(OutboxFile, "put", "queued")
+killed_after(OutboxFile, "_take", "claimed")  # inside the transaction of the claim, before its commit
+killed_after(OutboxFile, "claim", "claimed")
+killed_after(Sender, "remember", "sent")
+killed_after(OutboxFile, "done", "acknowledged")
 client = Client(url, api_key=key or None, outbox=outbox)
 for number in range(5):
     client.remember_later("alice", f"text w{base}x{number} q{base}y{number}")
@@ -121,3 +133,67 @@ def test_a_thousand_calls_to_a_broken_service_cost_few_requests_and_little_time(
             assert client.health().breaker in ("open", "half-open")
             client.remember_later("alice", "still accepted")
             assert client.outbox.pending() == 1
+
+
+STORM = """
+import os, random, signal, sys, threading, time
+from kronmem import Client
+url, outbox, base, seed = sys.argv[1:]
+chance = random.Random(int(seed))
+client = Client(url, outbox=outbox, timeout=2.0)
+threading.Timer(chance.uniform(0.05, 0.4), lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+for number in range(100_000):
+    text = f"{base} {number}"
+    if chance.random() < 0.3:
+        client.remember(f"agent-{number % 3}", text)
+    else:
+        client.remember_later(f"agent-{number % 3}", text)
+    print(number % 3, text, flush=True)
+    if chance.random() < 0.1:
+        client.outbox.flush(0.05)
+    time.sleep(0.002)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_hundred_kills_before_a_service_that_fails_at_random(tmp_path: Path) -> None:
+    """Nothing that was accepted is lost, nothing is stored twice, and every agent's texts are in their order."""
+    chance, lock = random.Random(11), threading.Lock()
+    kept: dict[str, tuple[str, str]] = {}
+    well = threading.Event()
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        if not request.path.endswith("/remember"):
+            return respond(200, body={"status": "ok", "service": "kronmem"})(server, connection, request)
+        with lock:
+            fault = "" if well.is_set() else chance.choice(["", "", "", "503", "429", "reset", "lost"])
+            if fault in ("", "lost"):
+                agent = request.path.split("/")[4]
+                kept.setdefault(request.headers["idempotency-key"], (agent, request.body["content"]))
+        if fault in ("reset", "lost"):
+            return connection.reset()
+        stored = {"id": request.headers["idempotency-key"], "content": request.body["content"]}
+        return respond(int(fault or 201), body={} if fault else stored)(server, connection, request)
+
+    accepted: list[tuple[str, str]] = []
+    with RawServer([answer]) as server:
+        for number in range(100):
+            command = [sys.executable, "-c", STORM, server.url, str(tmp_path / "o.db"), f"{number:03}", str(number)]
+            ran = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+            assert ran.returncode == -signal.SIGKILL, ran.stderr
+            accepted += [(line[0], line[2:]) for line in ran.stdout.splitlines() if line.count(" ") == 2]
+        well.set()
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            set_aside = {letter.content for letter in client.outbox.dead()}
+            client.outbox.retry_dead()
+            assert client.outbox.flush(120.0) == 0
+            assert client.outbox.dead() == []
+    texts = [content for _, content in kept.values()]
+    assert len(accepted) > 500
+    assert {content for _, content in accepted} <= set(texts)
+    assert len(texts) == len(set(texts))
+    for agent in "012":
+        arrived = [text for name, text in kept.values() if name == f"agent-{agent}" and text not in set_aside]
+        told = [text for name, text in accepted if name == agent and text not in set_aside]
+        assert [text for text in arrived if text in set(told)] == told

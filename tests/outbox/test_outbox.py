@@ -9,6 +9,8 @@ import sqlite3
 import stat
 import subprocess
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,8 @@ from kronmem import (
     TransportError,
 )
 from kronmem.core.calls import Draft
-from kronmem.outbox import delivery
 from kronmem.outbox.lease import is_gone, me
+from kronmem.outbox.policy import Delay
 from kronmem.outbox.queue import KEPT, LEASE, OutboxFile
 from tests.services import KronvexServer, RawServer
 from tests.services.kronmem import free_port
@@ -121,24 +123,28 @@ def test_a_clock_that_jumps_leaves_nothing_stuck(file: OutboxFile, clock: Clock,
     lane = file.lane("http://s", "k")
     file.put(lane, [draft(1), draft(2, "bob")])
     (row,) = file.claim(lane)
-    file.later(row, "down", 60.0, 0.0, refused=False)
+    file.later(lane, row, "down", Delay(60.0), refused=0)
     file.claim(lane)
     clock.time += jump
     assert {row.draft.agent_id for _ in range(2) for row in file.claim(lane)} == {"alice", "bob"}
 
 
-def test_a_backoff_is_skipped_in_a_hurry_but_what_the_service_asked_for_never(file: OutboxFile, clock: Clock) -> None:
+def test_a_claim_respects_backoff_and_named_times_and_a_person_skips_them(file: OutboxFile, clock: Clock) -> None:
     lane = file.lane("http://s", "k")
     file.put(lane, [draft(1)])
     (row,) = file.claim(lane)
-    file.later(row, "down", 60.0, 0.0, refused=False)
-    assert file.claim(lane) == []
-    (row,) = file.claim(lane, hurry=True)
-    file.later(row, "slow down", 1.0, 3600.0, refused=False)
+    file.later(lane, row, "slow down", Delay(1.0, 3600.0), refused=0)
     clock.time += 3599
-    assert file.claim(lane, hurry=True) == []
+    assert file.claim(lane) == []
+    agent, (row,) = file.claim_after(lane, b"")
+    assert (agent, row.attempts) == (b"alice", 1)
+    file.tried(lane, row, "again", Delay(60.0))
+    assert file.claim_after(lane, agent) == (b"", [])
+    assert file.claim(lane) == []
     clock.time += 1
-    assert len(file.claim(lane)) == 1
+    (row,) = file.claim(lane)
+    assert row.attempts == 1  # the try out of turn counted towards nothing
+    assert file.claim_agent(lane, "alice") == []  # under a lease
 
 
 def test_a_lane_belongs_to_one_service_and_one_key(file: OutboxFile) -> None:
@@ -371,39 +377,28 @@ def test_a_refused_memory_is_kept_listed_and_can_be_retried(
     assert sum("dead letter" in record.message for record in caplog.records) == 1
 
 
-def test_a_refused_key_pauses_the_queue_and_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with RawServer([respond(401), respond(403), respond(401), keeping]) as server:
-        with Client(server.url, api_key="kv-x", outbox=tmp_path / "o.db") as client:
-            client.remember_later("alice", "text")
-            assert client.outbox.flush(20.0) == 0
-            assert client.outbox.dead() == []
-    assert sum("refuses the key" in record.message for record in caplog.records) == 1
-
-
-def test_retry_after_is_obeyed_by_the_queue_even_in_a_hurry(tmp_path: Path) -> None:
-    with (
-        RawServer([respond(429, {"retry-after": "3600"})]) as server,
-        Client(server.url, outbox=tmp_path / "o.db") as client,
-    ):
-        client.remember_later("alice", "text")
-        assert client.outbox.flush(0.3) == 1
-        assert len(server.requests) == 1
-
-
-def test_a_row_that_always_fails_does_not_block_its_agent_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("status", [401, 402, 403, 307])
+def test_a_refused_key_or_plan_pauses_the_queue_and_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, status: int
 ) -> None:
-    monkeypatch.setattr(delivery, "REFUSALS", 3)  # twenty in production, over an hour and more
+    with RawServer([respond(status), respond(status), respond(status), keeping]) as server:
+        with Client(server.url, api_key="kv-x", outbox=tmp_path / "o.db") as client:
+            for agent in ("alice", "bob"):
+                client.remember_later(agent, "text")
+            until(lambda: "refuses everything" in caplog.text)  # by the thread; each flush after it asks once more
+            assert [client.outbox.flush(0.3) for _ in range(2)] == [2, 2]
+            assert len(server.requests) == 3
+            assert client.outbox.dead() == []
+            assert client.outbox.flush(20.0) == 0
+    assert sum("refuses everything" in record.message for record in caplog.records) == 1
 
-    def answer(server: RawServer, connection: Any, request: Any) -> None:
-        (respond(500) if b"poison" in request.content else keeping)(server, connection, request)
 
-    with RawServer([answer]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
-        client.remember_later("alice", "poison")
-        client.remember_later("alice", "wholesome")
-        assert client.outbox.flush(60.0) == 0
-        assert [letter.content for letter in client.outbox.dead()] == ["poison"]
-        assert "wholesome" in texts(server)
+def until(condition: Callable[[], bool], timeout: float = 20.0) -> None:
+    """Wait for something that another thread or process does."""
+    ends = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < ends, "it did not happen"
+        time.sleep(0.005)
 
 
 def test_a_reply_lost_after_the_commit_is_one_memory_at_kronvex(tmp_path: Path) -> None:

@@ -1,0 +1,158 @@
+"""The file under the queue: set aside when damaged, drained when the disk is full, not waited for when it is busy."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from sqlite3 import Connection
+from typing import TypeVar
+
+from kronmem import forks
+from kronmem.errors import DeadlineError, StoreError
+from kronmem.outbox.schema import SCHEMA
+from kronmem.sqlite_file import DiskFullError, SqliteFile
+
+T = TypeVar("T")
+
+RESERVE = 1024 * 1024
+"""Kept free for draining: delivering on a full disk needs room for twice the WAL, which is held below half of this."""
+PAGE = 4096
+BUSY = 5.0
+"""A file that was found busy is not waited for again during this time, only tried."""
+TRY = 0.05
+"""Long enough for another thread's own short transaction."""
+
+log = logging.getLogger("kronmem")
+
+
+class DurableFile:
+    """Runs transactions on the outbox file whatever has become of it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.salt: bytes | None = None
+        """The one that this process's lanes were made with; a file begun anew gets it too."""
+        self._reserved = False
+        self._busy_until = 0.0
+        self._lock = threading.Lock()
+        self._file = self._new_file()
+        forks.watch(self)
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+    def run(
+        self, begin: str, synchronous: str, timeout: float, work: Callable[[Connection], T], *, drains: bool = True
+    ) -> T:
+        """Do `work` as one transaction."""
+        file, ends = self._file, time.monotonic() + timeout
+        try:
+            return self._once(file, begin, synchronous, timeout, work)
+        except DiskFullError:
+            if not drains:
+                raise
+            self._make_room(file, ends)
+        except StoreError as error:
+            if error.damaged:
+                self._begin_anew(file, error)
+            elif self._file is file:  # else another thread has begun anew and closed the old one under us
+                raise
+        return self._once(self._file, begin, synchronous, ends - time.monotonic(), work)
+
+    def _once(
+        self, file: SqliteFile, begin: str, synchronous: str, timeout: float, work: Callable[[Connection], T]
+    ) -> T:
+        if time.monotonic() < self._busy_until:
+            timeout = min(timeout, TRY)
+        try:
+            with file.transaction(begin, timeout, synchronous=synchronous) as db:
+                answer = work(db)
+        except DeadlineError:
+            self._busy_until = time.monotonic() + BUSY
+            raise
+        if begin != "BEGIN":
+            self._busy_until = 0.0
+        return answer
+
+    # ── a full disk ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def make_reserve(self) -> None:
+        """Hold room for draining; without it nothing new is accepted."""
+        if self._reserved:
+            return
+        path = f"{self.path}-reserve"
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            try:
+                if os.fstat(descriptor).st_size == 0:
+                    _fill(descriptor, self._room())
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(path)
+            raise DiskFullError(f"{self.path} cannot grow: {error.strerror or error}") from error
+        self._reserved = True
+
+    def _make_room(self, file: SqliteFile, ends: float) -> None:
+        self._reserved = False
+        with suppress(OSError):
+            os.unlink(f"{self.path}-reserve")
+        file.scrub(ends - time.monotonic())
+
+    def _room(self) -> int:
+        try:
+            disk = os.statvfs(os.path.dirname(os.path.abspath(self.path)))
+        except (OSError, AttributeError):  # no such directory yet; Windows has no statvfs
+            return RESERVE
+        return min(RESERVE, disk.f_bavail * disk.f_frsize // 4 // PAGE * PAGE)
+
+    def _keep_wal_small(self, db: Connection) -> None:
+        # What the WAL holds needs its room in the database too before the WAL can begin again.
+        with suppress(OSError):
+            size = os.path.getsize(f"{self.path}-reserve")
+            db.execute(f"PRAGMA wal_autocheckpoint = {max(4, size // PAGE // 2)}")
+            return
+        db.execute(f"PRAGMA wal_autocheckpoint = {max(4, self._room() // PAGE // 2)}")
+
+    # ── damage ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin_anew(self, file: SqliteFile, error: StoreError) -> None:
+        with self._lock:
+            if self._file is not file:  # another thread has done it
+                return
+            file.close()
+            aside = f"{self.path}.damaged-{int(time.time())}-{secrets.token_hex(3)}"
+            for ending in ("", "-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    os.rename(self.path + ending, aside + ending)
+            log.error("%s; it was set aside as %s and a new outbox begun", error, aside)
+            self._file = self._new_file()
+        if (salt := self.salt) is not None:
+            with suppress(DeadlineError), self._file.transaction("BEGIN IMMEDIATE", BUSY) as db:
+                db.execute("INSERT INTO salt SELECT ? WHERE NOT EXISTS (SELECT 1 FROM salt)", (salt,))
+
+    def _new_file(self) -> SqliteFile:
+        return SqliteFile(self.path, SCHEMA, self._keep_wal_small)
+
+    def before_fork(self) -> None:
+        """Nothing to do: the file itself comes to rest."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """Give the child a lock of its own."""
+        if child:
+            self._lock = threading.Lock()
+
+
+def _fill(descriptor: int, size: int) -> None:
+    """Write bytes that no file system stores as a hole or compresses away."""
+    data = memoryview(secrets.token_bytes(size))
+    while data:
+        data = data[os.write(descriptor, data) :]

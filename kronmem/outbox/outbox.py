@@ -1,0 +1,108 @@
+"""`client.outbox`: the memories that wait for delivery, as users see them, in both shells."""
+
+from __future__ import annotations
+
+import builtins  # `list` is a method here
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio.to_thread
+
+from kronmem.models import DeadLetter, QueuedMemory
+from kronmem.outbox.writer import OutboxWriter
+
+if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
+    from kronmem.outbox.queue import Lane, OutboxFile
+
+T = TypeVar("T")
+
+
+class Outbox:
+    """The memories that wait for delivery. An embedded client writes directly, so its outbox is always empty."""
+
+    def __init__(self, writer: OutboxWriter | None, timeout: float) -> None:
+        self._writer, self._timeout = writer, timeout
+
+    def pending(self) -> int:
+        """How many memories wait for delivery."""
+        return self._ask(lambda file, lane: file.pending(lane), 0)
+
+    def list(self) -> builtins.list[QueuedMemory]:
+        """The memories that wait for delivery, oldest first."""
+        return self._ask(lambda file, lane: file.queued(lane), [])
+
+    def flush(self, timeout: float = 10.0) -> int:
+        """Try every agent once, past backoff and Retry-After, and go on for `timeout` seconds; how many are left."""
+        return self._writer.flush(timeout) if self._writer else 0
+
+    def dead(self) -> builtins.list[DeadLetter]:
+        """The memories that were set aside, oldest first: refused for good, or unreadable."""
+        return self._ask(lambda file, lane: file.dead(lane), [])
+
+    def retry_dead(self) -> int:
+        """Queue the memories that were set aside once more; the answer is how many."""
+        return self._change(lambda file, lane: file.revive(lane), 0)
+
+    def drop(self, id: str) -> bool:
+        """Remove one memory that waits, was set aside or is stranded; False when there is none of that id."""
+        return self._change(lambda file, lane: file.remove(lane, id), False)
+
+    def stranded(self) -> builtins.list[QueuedMemory]:
+        """The memories that were queued for this url under another key, oldest first; none is sent with this one."""
+        return self._ask(lambda file, lane: file.stranded(lane), [])
+
+    def adopt(self) -> int:
+        """Send the stranded memories with this client's key from now on; the answer is how many."""
+        return self._change(lambda file, lane: file.adopt(lane), 0)
+
+    def _ask(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:
+        writer = self._writer
+        return nothing if writer is None or not writer.exists() else writer.ask(question, self._timeout)
+
+    def _change(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:
+        writer = self._writer
+        return nothing if writer is None or not writer.exists() else writer.change(question, self._timeout)
+
+
+class AsyncOutbox:
+    """The memories that wait for delivery. An embedded client writes directly, so its outbox is always empty."""
+
+    def __init__(self, writer: OutboxWriter | None, timeout: float) -> None:
+        self._outbox = Outbox(writer, timeout)
+
+    async def pending(self) -> int:
+        """How many memories wait for delivery."""
+        return await _aside(self._outbox.pending)
+
+    async def list(self) -> builtins.list[QueuedMemory]:
+        """The memories that wait for delivery, oldest first."""
+        return await _aside(self._outbox.list)
+
+    async def flush(self, timeout: float = 10.0) -> int:
+        """Try every agent once, past backoff and Retry-After, and go on for `timeout` seconds; how many are left."""
+        return await _aside(lambda: self._outbox.flush(timeout))
+
+    async def dead(self) -> builtins.list[DeadLetter]:
+        """The memories that were set aside, oldest first: refused for good, or unreadable."""
+        return await _aside(self._outbox.dead)
+
+    async def retry_dead(self) -> int:
+        """Queue the memories that were set aside once more; the answer is how many."""
+        return await _aside(self._outbox.retry_dead)
+
+    async def drop(self, id: str) -> bool:
+        """Remove one memory that waits, was set aside or is stranded; False when there is none of that id."""
+        return await _aside(lambda: self._outbox.drop(id))
+
+    async def stranded(self) -> builtins.list[QueuedMemory]:
+        """The memories that were queued for this url under another key, oldest first; none is sent with this one."""
+        return await _aside(self._outbox.stranded)
+
+    async def adopt(self) -> int:
+        """Send the stranded memories with this client's key from now on; the answer is how many."""
+        return await _aside(self._outbox.adopt)
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    """Do it in a thread, which a cancelled caller does not wait for."""
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

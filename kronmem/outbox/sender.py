@@ -1,0 +1,139 @@
+"""One client's way to its service, for the rows of its lane."""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import time
+from dataclasses import dataclass, field, replace
+
+from kronmem.core import calls, flows
+from kronmem.core.exchange import Breaker, Link, Retry, exchange
+from kronmem.core.kronvex import MOST_HITS
+from kronmem.core.names import Names
+from kronmem.core.steps import Journal
+from kronmem.errors import KronmemError, NotFoundError
+from kronmem.models import Memory
+from kronmem.outbox.queue import Lane, OutboxFile
+from kronmem.outbox.rows import Waiting
+from kronmem.transport.drive import Transport, drive
+
+log = logging.getLogger("kronmem")
+
+PAUSED = 300.0
+"""A refused key or a used-up plan is tried again after this time, in case somebody has mended it."""
+RESTORE_AGAIN = 5.0
+"""Seconds after which restoring is tried again while the service or the file is out of reach."""
+
+
+@dataclass(eq=False)
+class Sender:
+    """Sends and remembers how the service behaves."""
+
+    service: str
+    key: str = field(repr=False)
+    transport: Transport
+    breaker: Breaker
+    timeout: float
+    names: Names = field(default_factory=Names)
+    journal: Journal | None = None
+    paused_until: float = 0.0
+    restored_until: float = 0.0
+    """Until then nobody looks again for memories that a repair has set aside."""
+    left: bool = False
+    answered_at: float = 0.0
+    """When the service last answered anything but an error of its own (monotonic)."""
+    failed_at: dict[int, float] = field(default_factory=lambda: dict[int, float]())
+    """When it last failed on a row, by the row's number."""
+    link: Link = field(init=False)
+    _lane: Lane | None = None
+
+    def __post_init__(self) -> None:
+        # One attempt each, past the client's breaker: the outbox has its own, longer patience.
+        patient, once = Breaker(limit=1_000_000_000, address=self.breaker.address), Retry(attempts=1)
+        self.link = Link(time.monotonic, random.random, once, patient, names=self.names, journal=self.journal)
+
+    def lane(self, file: OutboxFile) -> Lane:
+        """The rows that are this sender's; the file is asked once."""
+        if self._lane is None:
+            self._lane = file.lane(self.service, self.key)
+        return self._lane
+
+    def remember(self, draft: calls.Draft, timeout: float) -> Memory:
+        """Send one memory, once."""
+        return drive(exchange(calls.remember(draft), self.link, timeout), self.transport)
+
+    def forget(self, agent_id: str, memory_id: str) -> None:
+        """Take one memory back at the service; if it is not there, so much the better."""
+        try:
+            drive(exchange(calls.forget(agent_id, memory_id), self.link, self.timeout), self.transport)
+        except NotFoundError:
+            return
+
+    def restore(self, timeout: float) -> None:
+        """Bring back memories that a repair of a killed process has set aside; failed ones are tried again later."""
+        if time.monotonic() < self.restored_until:
+            return
+        self.restored_until = time.monotonic() + PAUSED
+        try:
+            drive(flows.recover(self.link, timeout), self.transport)
+        except KronmemError as error:
+            self.restored_until = time.monotonic() + RESTORE_AGAIN
+            log.warning("memories that were set aside for a moment wait to be restored (%s)", error)
+
+    def wait(self) -> float:
+        """Seconds for which nothing should be sent: the key was refused, or the circuit breaker is open."""
+        now = time.monotonic()
+        resting = self.breaker.opened_at + self.breaker.pause - now if self.breaker.state == "open" else 0.0
+        return max(resting, self.paused_until - now, 0.0)
+
+    def pause(self, error: KronmemError) -> None:
+        """Leave the lane alone until a person has had time to mend the key, the plan or the url."""
+        if not self.paused_until:
+            log.warning("%s refuses everything; the outbox waits, nothing is lost (%s)", self.service, error)
+        self.paused_until = time.monotonic() + PAUSED
+
+    def succeeded(self, row: Waiting) -> None:
+        """The service took a row."""
+        self.breaker.succeeded()
+        self.paused_until = 0.0
+        self.answered_at = time.monotonic()
+        self.failed_at.pop(row.seq, None)
+
+    def suspicion(self, row: Waiting, timeout: float) -> int:
+        """How often in a row a service that answers other things has failed on this one, this failure included."""
+        before, now = self.failed_at.get(row.seq), time.monotonic()
+        self.failed_at[row.seq] = now
+        if row.refused == 0:
+            return 1
+        answered = (before is not None and self.answered_at > before) or self._answers(row.draft.agent_id, timeout)
+        return row.refused + 1 if answered else 1
+
+    def _answers(self, agent_id: str, timeout: float) -> bool:
+        """Ask for something else: our own service for its health; any other, whose health says little, for a recall."""
+        try:
+            up = drive(flows.once(calls.health(), timeout), self.transport)
+            if up.service == "kronmem":
+                return up.ok
+        except KronmemError:
+            pass  # there may be none to ask for
+        fresh = f"ping {secrets.token_hex(4)}"
+        try:
+            question = calls.recall(agent_id, fresh, 1, calls.Scope(), None, most=MOST_HITS)
+            drive(exchange(question, self.link, timeout), self.transport)
+        except KronmemError:
+            return False
+        return True
+
+
+def aged(row: Waiting, now: float) -> calls.Draft | None:
+    """The draft with what is left of its lifetime; None when it has already run out."""
+    ttl = row.draft.ttl
+    if not ttl or row.draft.pinned:
+        return row.draft
+    left = row.created + ttl.get("ttl_seconds", ttl.get("ttl_days", 0) * 86_400) - now
+    if left <= 0:
+        return None
+    # A lifetime that has hardly begun stays as it was said; 60 seconds is the least a service takes.
+    return row.draft if now - row.created < 60 else replace(row.draft, ttl={"ttl_seconds": max(60, round(left))})

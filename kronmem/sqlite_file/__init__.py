@@ -1,0 +1,10 @@
+"""One SQLite file and safe transactions on it, for threads, processes, forks and interrupts.
+
+A file that cannot be used is a `StoreError` that names it; it is never replaced by a new one.
+"""
+
+from kronmem.sqlite_file.failures import DiskFullError
+from kronmem.sqlite_file.file import MEMORY, SqliteFile
+from kronmem.sqlite_file.opening import Schema
+
+__all__ = ["MEMORY", "DiskFullError", "Schema", "SqliteFile"]

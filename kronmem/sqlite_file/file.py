@@ -1,0 +1,199 @@
+"""Transactions on one database file, over a few connections that threads share and forks do not."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from kronmem import forks
+from kronmem.errors import DeadlineError, StoreError
+from kronmem.sqlite_file.failures import is_busy, translated
+from kronmem.sqlite_file.opening import Schema, SetConnection, connect, prepare, secure
+from kronmem.sqlite_file.places import Place, Places
+
+MEMORY = ":memory:"
+_POOL = 8
+SLICE = 0.1
+"""So long a locked file is waited for inside SQLite at a stretch: a fork waits for whoever is inside."""
+REST_AT_FORK = 5.0
+"""So long a fork waits for transactions to end; their own work takes milliseconds, a slow disk more."""
+
+_orphans: list[sqlite3.Connection] = []
+"""Connections of a parent process. Closing them here could end the parent's locks, so they are kept and never used."""
+
+
+class SqliteFile:
+    """Hands out transactions on one database file. Opens it at the first one.
+
+    No connection to a file is open across a fork: SQLite's own record of locks would be copied with it, and the child
+    would wait for ever for locks that no thread of its own holds.
+    """
+
+    def __init__(
+        self, path: str, schema: Schema, on_connect: Callable[[sqlite3.Connection], object] = lambda connection: None
+    ) -> None:
+        self._path, self._schema, self._on_connect = path, schema, on_connect
+        self._idle: list[SetConnection] = []
+        self._open: weakref.WeakSet[SetConnection] = weakref.WeakSet()
+        self._memory: SetConnection | None = None
+        """A database in memory lives as long as this connection."""
+        self._places: Places[SetConnection] = Places(1 if path == MEMORY else _POOL)
+        self._ready = False
+        self._read_only = False
+        self._closed = False
+        forks.watch(self)
+
+    def close(self) -> None:
+        """Close the connections of this process. Later transactions are a `StoreError`."""
+        self._closed = True
+        self._close_idle()
+        if self._memory is not None:
+            self._memory.close()
+
+    def _close_idle(self) -> None:
+        with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
+            while True:
+                self._idle.pop().close()
+
+    @contextmanager
+    def transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[sqlite3.Connection]:
+        """Begin, yield the connection, commit; undone if the block raises."""
+        ends = time.monotonic() + timeout
+        if (left_over := self._places.left_over()) is not None:
+            self._reclaim(left_over)
+        place: Place[SetConnection] = Place()
+        with translated(self._path):
+            try:
+                connection = self._begun(place, begin, ends, synchronous)
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                place.over = True  # said before anything that an interrupt could prevent
+                self._end(place)
+
+    def scrub(self, timeout: float, *, rewrite: bool = False) -> bool:
+        """Move everything from the write-ahead log into the file and empty the log; False while a reader holds it.
+
+        `rewrite` also gets rid of what was deleted before deleted bytes were overwritten.
+        """
+        ends = time.monotonic() + timeout
+        place: Place[SetConnection] = Place()
+        with translated(self._path):
+            try:
+                self._enter(place, ends)
+                place.connection = connection = self._take(ends)
+                connection.wait_until(ends)
+                if rewrite:
+                    connection.execute("VACUUM")
+                return not connection.value("PRAGMA wal_checkpoint(TRUNCATE)", ends)
+            finally:
+                place.over = True
+                self._end(place)
+
+    def _begun(self, place: Place[SetConnection], begin: str, ends: float, synchronous: str) -> SetConnection:
+        while True:
+            self._enter(place, ends)
+            stretch = min(ends, time.monotonic() + SLICE)
+            try:
+                place.connection = connection = self._take(stretch)
+                connection.wait_until(stretch)
+                if begin != "BEGIN":  # a reader need not say how to write
+                    connection.commit_with(synchronous)
+                connection.execute(begin)
+                connection.wait_until(ends)
+                return connection
+            except sqlite3.Error as error:
+                if not is_busy(error) or time.monotonic() >= ends:
+                    raise
+            self._end(place)  # a fork may come in between
+            time.sleep(0.001)
+
+    def _enter(self, place: Place[SetConnection], ends: float) -> None:
+        if not self._places.enter(place, ends):
+            raise DeadlineError(f"no connection to {self._path} became free in time", sent=False)
+
+    def _end(self, place: Place[SetConnection]) -> None:
+        # In this order an interrupt at any step leaves either the place to be found again or nothing but garbage.
+        connection = place.connection
+        if connection is not None and connection in self._open:
+            try:
+                if connection.in_transaction:  # not after an error upon which SQLite has rolled back by itself
+                    connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                connection.close()
+                self._open.discard(connection)
+            place.connection = None
+            if self._closed:
+                connection.close()
+            elif connection in self._open and connection is not self._memory:
+                self._idle.append(connection)
+        self._places.leave(place)
+
+    def _reclaim(self, place: Place[SetConnection]) -> None:
+        """End a transaction of this thread that an interrupt cut off: its frames may live on in a traceback.
+
+        Should it still run, below the signal handler that begins another one now, then it fails with a `StoreError`.
+        """
+        connection = place.connection
+        if place.over or connection is None or connection is self._memory:
+            return self._end(place)
+        connection.close()
+        self._open.discard(connection)
+        return self._end(place)
+
+    def _take(self, ends: float) -> SetConnection:
+        if self._closed:
+            raise StoreError(f"{self._path}: the store is closed")
+        if self._memory is not None:
+            return self._memory
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        return self._connect(ends)
+
+    def _connect(self, ends: float) -> SetConnection:
+        if self._path != MEMORY and not self._ready:
+            self._read_only = not secure(self._path)
+        connection = connect(self._path, read_only=self._read_only)
+        try:
+            self._on_connect(connection)
+            connection.execute("PRAGMA secure_delete = ON")  # forgotten means overwritten, on every build of SQLite
+            connection.execute("PRAGMA cache_size = -8000")  # kB; the default of 2000 is small beside an index
+            if not self._ready:
+                prepare(connection, self._path, self._schema, ends, read_only=self._read_only)
+                self._ready = True
+        except BaseException:
+            connection.close()
+            raise
+        self._open.add(connection)
+        if self._path == MEMORY:
+            self._memory = connection
+        return connection
+
+    # ── around a fork ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def before_fork(self) -> None:
+        """Hold back other threads, let those inside finish, close the file."""
+        self._places.closed = True
+        if self._places.lock.acquire(timeout=0.1):  # a thread that saw the door open is inside now
+            self._places.lock.release()
+        until = time.monotonic() + REST_AT_FORK
+        while (busy := self._places.others()) and time.monotonic() < until:
+            time.sleep(0.001)
+        if not busy and self._path != MEMORY:
+            self._close_idle()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Let threads in again; the child begins without the parent's connections."""
+        self._places.closed = False
+        if child:
+            self._start_over()
+
+    def _start_over(self) -> None:
+        self._places = Places(1 if self._path == MEMORY else _POOL)
+        if self._path != MEMORY:  # a copy of memory is the child's own
+            _orphans.extend(self._open)
+            self._idle, self._open = [], weakref.WeakSet()

@@ -1,0 +1,85 @@
+"""A bounded number of threads inside, kept by thread, so that an interrupt at any step takes no place for good."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+C = TypeVar("C", bound=sqlite3.Connection)
+
+LOOK_AGAIN = 0.05
+"""A wake-up that an interrupt swallowed costs a waiting thread at most this long."""
+
+
+@dataclass(eq=False)
+class Place(Generic[C]):
+    """One transaction of one thread and the connection it uses."""
+
+    thread: int = field(default_factory=threading.get_ident)
+    connection: C | None = None
+    over: bool = False
+
+
+class Places(Generic[C]):
+    """Counts the threads inside by their identity.
+
+    A counter that an exception out of a signal handler skips is wrong for ever; here the same thread's next entry
+    takes over the place that its interrupted call left.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.lock = threading.Lock()  # only ever taken by `with`, which no interrupt can part from its release
+        self._inside: dict[int, Place[C]] = {}
+        self._freed: SimpleQueue[None] = SimpleQueue()
+        self._waiting = 0
+        self.closed = False
+        """Nobody enters: a fork waits for those inside, and a busy file is never empty by itself."""
+
+    def enter(self, place: Place[C], ends: float) -> bool:
+        """Go in when there is room, at the latest at `ends`; False when there was none."""
+        while not self._entered(place):
+            left = ends - time.monotonic()
+            if left <= 0:
+                return False
+            self._waiting += 1
+            try:
+                self._freed.get(timeout=min(left, LOOK_AGAIN))
+            except Empty:
+                self._drop_ended()
+            finally:
+                self._waiting -= 1
+        return True
+
+    def _entered(self, place: Place[C]) -> bool:
+        with self.lock:
+            if not self.closed and (place.thread in self._inside or len(self._inside) < self._size):
+                self._inside[place.thread] = place
+                return True
+        return False
+
+    def leave(self, place: Place[C]) -> None:
+        """Go out; twice is once."""
+        if self._inside.get(place.thread) is place:
+            self._inside.pop(place.thread, None)
+        if self._waiting > 0:
+            self._freed.put(None)
+
+    def left_over(self) -> Place[C] | None:
+        """The calling thread's last place, if an interrupt came before it was left."""
+        return self._inside.get(threading.get_ident())
+
+    def others(self) -> bool:
+        """Is a thread inside besides the calling one?"""
+        self._drop_ended()
+        return any(thread != threading.get_ident() for thread in list(self._inside))
+
+    def _drop_ended(self) -> None:
+        alive = {thread.ident for thread in threading.enumerate()}
+        for thread in list(self._inside):
+            if thread not in alive:
+                self._inside.pop(thread, None)

@@ -1,0 +1,420 @@
+"""The outbox file locked, damaged, full, huge, old or newer: calls keep their deadlines and every other row goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from kronmem import AsyncClient, Client, DeadlineError, StoreError
+from kronmem.core.calls import Draft
+from kronmem.outbox.queue import OutboxFile
+from tests.outbox.services import ONCE, Switched, asked, change, keeping, texts, until
+from tests.services import RawServer
+from tests.services.kronmem import free_port
+from tests.services.raw import respond
+from tests.shells import shell
+
+NOBODY = f"http://127.0.0.1:{free_port()}"
+SAMPLE = Path(__file__).parent.parent / "samples" / "outbox-0.1.sql"
+SLACK = 4.0
+"""A deadline of one second is kept when the call ends within this: the machine may be busy, the lock lasts far longer."""
+
+
+# ── locked ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LOCK = """
+import os, signal, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+for statement in sys.argv[2:]:
+    db.execute(statement)
+print("locked", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+LOCKS = [("BEGIN IMMEDIATE",), ("BEGIN EXCLUSIVE",), ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE")]
+
+
+@contextmanager
+def locked(path: Path, *statements: str) -> Iterator[None]:
+    """While a stopped process holds the lock."""
+    process = subprocess.Popen([sys.executable, "-c", LOCK, str(path), *statements], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "locked\n"
+        yield
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(params=LOCKS, ids=["immediate", "exclusive", "exclusive-mode"])
+def lock(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    statements: tuple[str, ...] = request.param
+    return statements
+
+
+def begun(path: Path, url: str) -> None:
+    """Make an outbox with one delivered row."""
+    with Client(url, outbox=path) as client:
+        client.remember_later("alice", "before")
+        assert client.outbox.flush(20.0) == 0
+
+
+class Timed:
+    """Asserts that every call ends long before the lock does."""
+
+    def __call__(self, call: Any, *args: Any, **options: Any) -> Any:
+        started = time.monotonic()
+        try:
+            return call(*args, **options)
+        finally:
+            assert time.monotonic() - started < SLACK, call
+
+
+def test_a_locked_outbox_breaks_no_deadline_and_recall_does_not_touch_it(
+    kind: str, tmp_path: Path, lock: tuple[str, ...]
+) -> None:
+    timed = Timed()
+    with RawServer([keeping]) as server:
+        begun(tmp_path / "o.db", server.url)
+        with locked(tmp_path / "o.db", *lock):
+            with shell(kind, server.url, outbox=tmp_path / "o.db", timeout=1.0) as client:
+                assert timed(client.recall, "alice", "question") == []
+                assert not timed(client.remember, "alice", "stored").queued
+                for _ in range(3):
+                    with pytest.raises(DeadlineError, match=r"o\.db is busy"):
+                        timed(client.remember_later, "alice", "later")
+                health = timed(client.health)
+                assert health.ok
+                if lock[0] != "PRAGMA locking_mode = EXCLUSIVE":  # there nobody can tell whether it is queued
+                    timed(client.forget, "alice", "some-id")
+                assert (health.outbox_error is None) == (lock[0] != "PRAGMA locking_mode = EXCLUSIVE")
+                started = time.monotonic()
+            assert time.monotonic() - started < SLACK  # closing
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            client.remember_later("alice", "after")
+            assert client.outbox.flush(20.0) == 0
+
+
+def test_a_lock_found_once_is_not_waited_for_at_every_call(tmp_path: Path) -> None:
+    with RawServer([keeping]) as server:
+        begun(tmp_path / "o.db", server.url)
+        with locked(tmp_path / "o.db", "BEGIN IMMEDIATE"):
+            with Client(server.url, outbox=tmp_path / "o.db", timeout=1.0) as client:
+                started = time.monotonic()
+                for number in range(20):
+                    with pytest.raises(DeadlineError):
+                        client.remember_later("alice", f"text {number}")
+                assert time.monotonic() - started < 12.0  # twenty waits would be twenty
+
+
+def test_a_locked_outbox_holds_no_cancellation(kind: str, tmp_path: Path) -> None:
+    if kind == "sync":
+        pytest.skip("nothing cancels a blocking call")
+    with RawServer([keeping]) as server:
+        begun(tmp_path / "o.db", server.url)
+        with locked(tmp_path / "o.db", "BEGIN IMMEDIATE"):
+
+            async def cancelled() -> float:
+                client = AsyncClient(server.url, outbox=tmp_path / "o.db", timeout=60.0)
+                started = time.monotonic()
+                with anyio.move_on_after(0.2):
+                    await client.remember_later("alice", "text")
+                with anyio.move_on_after(0.2):
+                    await client.outbox.adopt()
+                took = time.monotonic() - started
+                await client.with_timeout(0.5).close()
+                await client._transport.aclose()
+                return took
+
+            assert anyio.run(cancelled, backend=kind) < 20.0
+    until(lambda: threading.active_count() < 40)
+
+
+# ── unreadable rows, missing tables, damage ──────────────────────────────────────────────────────────────────────────
+
+UNREADABLE = {
+    "not JSON": b"this is not JSON",
+    "not UTF-8": b'{"content": "\xff\xfe"}',
+    "not an object": b"[1, 2]",
+    "no content": b'{"memory_type": "fact"}',
+    "of another shape": b'{"content": "x", "tags": {"of": "a newer version"}}',
+    "too deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("raw", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_unreadable_row_is_set_aside_alone_with_its_bytes(kind: str, tmp_path: Path, raw: bytes) -> None:
+    with Client(NOBODY, outbox=tmp_path / "o.db", retry=ONCE) as client:
+        ids = [client.remember_later("alice", f"text {number}") for number in range(3)]
+        client.remember_later("bob", "of another agent")
+    with RawServer([keeping]) as server:
+        db = sqlite3.connect(tmp_path / "o.db")
+        with db:
+            db.execute("UPDATE waiting SET service = ?, backoff = 0, lease = 0", (server.url,))
+            db.execute("UPDATE waiting SET body = CAST(? AS TEXT) WHERE id = ?", (raw, ids[1]))
+        db.close()
+        with shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+            assert [row.id for row in asked(client, "list")][1] == ids[1]
+            assert asked(client, "flush", 20.0) == 0
+            assert sorted(texts(server)) == ["of another agent", "text 0", "text 2"]
+            (letter,) = asked(client, "dead")
+            assert (letter.id, letter.agent_id, letter.raw) == (ids[1], "alice", raw)
+            assert "unreadable" in letter.error
+            assert letter.model_validate_json(letter.model_dump_json()) == letter
+            assert asked(client, "retry_dead") == 1
+            asked(client, "flush", 20.0)
+            assert len(asked(client, "dead")) == 1
+
+
+def test_a_field_of_a_newer_version_stays_in_the_row_and_the_row_is_delivered(tmp_path: Path) -> None:
+    with RawServer([respond(422)]) as server:
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            client.remember_later("alice", "text")
+            assert client.outbox.flush(20.0) == 0  # refused
+        newer = """json_set(body, '$.mood', 'glad')"""
+        change(tmp_path / "o.db", f"UPDATE waiting SET body = {newer}")
+        service = Switched(respond(422))
+        with RawServer([service]) as other:
+            change(tmp_path / "o.db", f"UPDATE waiting SET service = '{other.url}'")
+            with Client(other.url, outbox=tmp_path / "o.db") as client:
+                assert client.outbox.retry_dead() == 1
+                assert client.outbox.flush(20.0) == 0
+                (body,) = sqlite3.connect(tmp_path / "o.db").execute("SELECT body FROM waiting").fetchone()
+                assert '"mood":"glad"' in body
+                service.action = keeping
+                assert client.outbox.retry_dead() == 1
+                assert client.outbox.flush(20.0) == 0
+                assert client.outbox.dead() == []
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE waiting", "DROP TABLE salt", "DROP TABLE head", "DROP TABLE total"])
+def test_a_missing_table_is_set_aside_and_a_well_service_gets_its_memory(
+    kind: str, tmp_path: Path, statement: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RawServer([keeping]) as server:
+        begun(tmp_path / "o.db", server.url)
+        change(tmp_path / "o.db", statement)
+        with shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+            assert not client.remember("alice", "stored").queued
+            client.remember_later("alice", "later")
+            assert asked(client, "flush", 20.0) == 0
+            assert texts(server)[-1] == "later"
+    if statement != "DROP TABLE head":  # which is made again from the rows
+        assert len(list(tmp_path.glob("o.db.damaged-*[0-9a-f]"))) == 1
+        assert "set aside" in caplog.text
+
+
+def test_damage_under_way_is_set_aside_and_rows_of_this_process_stay_its_own(tmp_path: Path) -> None:
+    with RawServer([keeping]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
+        client.remember_later("alice", "before")
+        assert client.outbox.flush(20.0) == 0
+        change(tmp_path / "o.db", "DROP TABLE waiting")
+        client.remember_later("alice", "after")
+        assert client.outbox.flush(20.0) == 0
+        assert texts(server) == ["before", "after"]
+        assert client.outbox.stranded() == []
+
+
+def test_an_outbox_in_a_directory_that_is_a_file_lets_a_well_service_work(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with RawServer([keeping]) as server, shell(kind, server.url, outbox=tmp_path / "file" / "o.db") as client:
+        assert not client.remember("alice", "stored").queued
+        assert client.health().pending == 0
+        with pytest.raises(StoreError, match=r"o\.db"):
+            client.remember_later("alice", "later")
+
+
+# ── a full disk ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=[256, 4096], ids=["256k", "4m"])
+def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A file system of so many kilobytes."""
+    small = tmp_path / "small"
+    small.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={request.param}k", "tmpfs", str(small)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        yield small
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+@pytest.mark.parametrize("other_process", [False, True])
+def test_a_full_disk_accepts_nothing_more_and_drains_when_the_service_answers(
+    small_disk: Path, other_process: bool
+) -> None:
+    service = Switched(respond(503, {"retry-after": "3600"}))
+    with RawServer([service]) as server:
+        with Client(server.url, outbox=small_disk / "o.db", retry=ONCE) as client:
+            accepted = 0
+            with pytest.raises(StoreError, match="cannot grow"):
+                for number in range(20_000):
+                    client.remember_later("alice", f"{number} " + "words " * 200)
+                    accepted += 1
+            assert accepted > 10
+            fill(small_disk / "of somebody else")
+            service.action = keeping
+            del server.requests[:]
+            if not other_process:
+                assert client.outbox.flush(60.0) == 0
+        if other_process:
+            with Client(server.url, outbox=small_disk / "o.db") as client:
+                assert client.outbox.flush(60.0) == 0
+                (small_disk / "of somebody else").unlink()
+                client.remember_later("alice", "there is room again")
+                assert client.outbox.flush(20.0) == 0
+        assert [text.split()[0] for text in texts(server)][:accepted] == [str(number) for number in range(accepted)]
+
+
+def fill(path: Path) -> None:
+    """Leave not one block free."""
+    with path.open("wb", buffering=0) as file:
+        for size in (65_536, 4096, 512, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                continue
+
+
+# ── many rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def steps_of(file: OutboxFile, work: Any) -> int:
+    """How many thousand instructions of SQLite a piece of work takes."""
+    counted = 0
+
+    def count() -> int:
+        nonlocal counted
+        counted += 1
+        return 0
+
+    with file._disk._file.transaction("BEGIN", 5.0) as db:
+        db.set_progress_handler(count, 100)
+    work()
+    return counted
+
+
+@pytest.mark.parametrize("agents", [1, 500])
+def test_the_cost_of_a_claim_does_not_grow_with_the_rows(tmp_path: Path, agents: int) -> None:
+    costs: list[int] = []
+    for rows in (500, 5000):
+        file = OutboxFile(str(tmp_path / f"{rows}-{agents}.db"))
+        lane = file.lane("http://s", "k")
+        file.put(lane, [Draft(f"agent-{n % agents}", f"id-{n}", f"text {n}") for n in range(rows)])
+        claimed: list[Any] = []
+
+        def work(file: OutboxFile = file, lane: Any = lane, claimed: list[Any] = claimed) -> None:
+            claimed.append(file.claim(lane))
+            file.next_due(lane)
+            file.done(lane, claimed[0][0], "m")
+            file.claim_agent(lane, claimed[0][0].draft.agent_id)
+            file.ahead(lane, "agent-0")
+
+        costs.append(steps_of(file, work))
+        assert len(claimed[0]) == min(16, rows // agents)
+        file.close()
+    assert costs[1] < 3 * costs[0] + 20, costs
+
+
+@pytest.mark.slow
+def test_a_backlog_of_100_000_rows_holds_nobodys_first_call(tmp_path: Path) -> None:
+    file = OutboxFile(str(tmp_path / "o.db"), most_rows=200_000)
+    lane = file.lane(NOBODY, "")
+    for start in range(0, 100_000, 10_000):
+        file.put(lane, [Draft("alice", f"id-{n}", f"text {n}") for n in range(start, start + 10_000)])
+    file.close()
+    with RawServer([keeping]) as server:
+        change(tmp_path / "o.db", f"UPDATE waiting SET service = '{server.url}'")
+        with Client(server.url, outbox=tmp_path / "o.db", timeout=3.0) as client:
+            started = time.monotonic()
+            assert client.recall("alice", "question") == []
+            assert client.remember("alice", "newest").queued
+            assert not client.remember("bob", "another").queued
+            assert time.monotonic() - started < 10.0
+
+
+# ── 0.1 and this version on one file ─────────────────────────────────────────────────────────────────────────────────
+
+
+def sample(path: Path, url: str) -> None:
+    """The outbox that 0.1 wrote, for a service at another address."""
+    db = sqlite3.connect(path)
+    db.executescript(SAMPLE.read_text("utf-8"))
+    with db:
+        db.execute("UPDATE waiting SET service = ?, lease = 0, backoff = 0", (url,))
+    db.close()
+    os.chmod(path, 0o600)
+
+
+def test_an_outbox_that_0_1_wrote_is_delivered(kind: str, tmp_path: Path) -> None:
+    with RawServer([keeping]) as server:
+        sample(tmp_path / "o.db", server.url)
+        with shell(kind, server.url, api_key="kv-old", outbox=tmp_path / "o.db") as client:
+            assert asked(client, "flush", 20.0) == 0
+        sent = {request.body["content"]: request.body for request in server.requests}
+        assert texts(server).index("first words") < texts(server).index("second words")
+        assert sent["first words"]["session_id"] == "s"
+        assert sent["first words"]["metadata"]["kronmem"]["tags"] == ["t"]
+        assert sent["second words"]["pinned"] is True
+        assert "third words" in sent
+
+
+OLD_INSERT = (
+    "INSERT INTO waiting(id, service, mark, agent, session, body, bytes, created)"
+    " SELECT 'id-' || agent || {n}, service, mark, agent, NULL, replace(body, 'words', 'late words'), bytes, created"
+    " FROM waiting WHERE agent = 'bob' LIMIT 1"
+)
+OLD_HEADS = "SELECT agent, min(seq) FROM waiting WHERE dead = 0 GROUP BY agent ORDER BY 2"
+
+
+def test_the_statements_of_0_1_keep_the_heads_right(tmp_path: Path) -> None:
+    """0.1 inserts, claims, buries and deletes on a file that this version has opened."""
+    sample(tmp_path / "o.db", "http://s")
+    file = OutboxFile(str(tmp_path / "o.db"))
+    file.pending(file.lane("http://s", "kv-old"))
+    file.close()
+    steps = [
+        OLD_INSERT.format(n=1),
+        "UPDATE waiting SET lease = 5, noted = 4, holder = 'x' WHERE seq = 1",
+        "UPDATE waiting SET attempts = attempts + 1, noted = 7, backoff = 9, asked = 0, lease = 0 WHERE seq = 1",
+        "UPDATE waiting SET dead = 1, lease = 0 WHERE seq = 1",
+        "DELETE FROM waiting WHERE seq = 3",
+        "UPDATE waiting SET dead = 0, backoff = 0 WHERE dead = 1",
+        OLD_INSERT.format(n=2),
+        "DELETE FROM waiting WHERE agent = 'alice' AND cancelled = 0",
+    ]
+    db = sqlite3.connect(tmp_path / "o.db", isolation_level=None)
+    assert db.execute("PRAGMA user_version").fetchone() == (1,)  # or 0.1 would refuse the file
+    for step in steps:
+        db.execute(step)
+        assert db.execute("SELECT agent, seq FROM head ORDER BY 2").fetchall() == db.execute(OLD_HEADS).fetchall(), step
+        exact = "SELECT count(*) FROM head JOIN waiting USING(seq) WHERE due = max(backoff, asked, waiting.lease)"
+        assert db.execute(exact).fetchone() == db.execute("SELECT count(*) FROM head").fetchone(), step
+    db.close()
+
+
+def test_a_row_of_this_version_has_the_fields_that_0_1_reads(tmp_path: Path) -> None:
+    import json
+
+    with Client(NOBODY, outbox=tmp_path / "o.db", retry=ONCE) as client:
+        client.remember_later("alice", "text")
+    (body,) = sqlite3.connect(tmp_path / "o.db").execute("SELECT body FROM waiting").fetchone()
+    known = {"content", "memory_type", "session_id", "ttl", "pinned", "tags", "metadata"}
+    assert set(json.loads(body)) == known
