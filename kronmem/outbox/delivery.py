@@ -52,6 +52,7 @@ class Delivery:
             if sender.left:  # closed while another thread was queueing: its row is on disk, for the next process
                 return
             if sender not in self._senders:
+                sender.join(self.file)
                 self._senders.append(sender)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="kronmem-outbox", daemon=True)

@@ -12,9 +12,9 @@ from kronmem.core import calls, flows
 from kronmem.core.exchange import Breaker, Link, Retry, exchange
 from kronmem.core.kronvex import MOST_HITS
 from kronmem.core.names import Names
-from kronmem.core.steps import Journal
 from kronmem.errors import KronmemError, NotFoundError
 from kronmem.models import Memory
+from kronmem.outbox.journal import OutboxJournal
 from kronmem.outbox.queue import Lane, OutboxFile
 from kronmem.outbox.rows import Waiting
 from kronmem.transport.drive import Transport, drive
@@ -37,7 +37,6 @@ class Sender:
     breaker: Breaker
     timeout: float
     names: Names = field(default_factory=Names)
-    journal: Journal | None = None
     paused_until: float = 0.0
     restored_until: float = 0.0
     """Until then nobody looks again for memories that a repair has set aside."""
@@ -52,7 +51,11 @@ class Sender:
     def __post_init__(self) -> None:
         # One attempt each, past the client's breaker: the outbox has its own, longer patience.
         patient, once = Breaker(limit=1_000_000_000, address=self.breaker.address), Retry(attempts=1)
-        self.link = Link(time.monotonic, random.random, once, patient, names=self.names, journal=self.journal)
+        self.link = Link(time.monotonic, random.random, once, patient, names=self.names)
+
+    def join(self, file: OutboxFile) -> None:
+        """Note repairs in this file itself: a thread that outlives its client must not make it take part anew."""
+        self.link.journal = OutboxJournal(lambda: (file, self.lane(file)))
 
     def lane(self, file: OutboxFile) -> Lane:
         """The rows that are this sender's; the file is asked once."""
@@ -73,7 +76,7 @@ class Sender:
 
     def restore(self, timeout: float) -> None:
         """Bring back memories that a repair of a killed process has set aside; failed ones are tried again later."""
-        if time.monotonic() < self.restored_until:
+        if self.left or time.monotonic() < self.restored_until:
             return
         self.restored_until = time.monotonic() + PAUSED
         try:

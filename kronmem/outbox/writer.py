@@ -270,7 +270,7 @@ class OutboxWriter:
             from kronmem.outbox.sender import Sender
 
             if self._joined is None:
-                way = (self._make_transport(), self._breaker, self._timeout, self._names, self.journal)
+                way = (self._make_transport(), self._breaker, self._timeout, self._names)
                 sender = Sender(self._service, self._key, *way)
                 self._joined = delivery.join(self.path, lambda: OutboxFile(self.path), sender), sender
             return self._joined

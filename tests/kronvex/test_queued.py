@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kronmem import Client
+from kronmem import Client, StoreError
 from tests.kronvex.stores import START, mark, row
 from tests.services import KronvexServer
 from tests.services.rows import Agent
@@ -89,6 +89,22 @@ def test_a_queued_text_that_can_never_be_embedded_is_set_aside_soon(
     assert ["8,192 tokens" in one.error for one in client.outbox.dead()] == [True]
     assert "charlie delta" in [one.content for one in alice.kept()]
     assert len([one for one in server.requests if one.path.endswith("/remember")]) <= 5
+
+
+def test_looking_for_unfinished_repairs_does_not_bring_a_closed_client_back(
+    server: KronvexServer, tmp_path: Path
+) -> None:
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+        client.remember_later("alice", "alpha bravo")
+        assert client.outbox.flush(WAIT) == 0
+        writer = client._post
+        assert writer is not None
+        _, sender = writer.arrive()
+    journal = sender.link.journal
+    assert journal is not None
+    with pytest.raises(StoreError, match="closed"):  # as in a thread that has not ended in time
+        journal.unfinished()
+    assert writer._joined is None
 
 
 CHILD = """
