@@ -29,7 +29,7 @@ if typing.TYPE_CHECKING:
         TransportError,
         UnavailableError,
     )
-    from kronmem.models import AgentInfo, DeadLetter, Health, Hit, Memory, QueuedMemory, Session
+    from kronmem.models import AgentInfo, DeadLetter, Erasure, Health, Hit, Memory, QueuedMemory, Session
     from kronmem.outbox.outbox import AsyncOutbox, Outbox
     from kronmem.settings import InsecureUrlWarning
     from kronmem.state import AsyncState, State
@@ -51,6 +51,7 @@ __all__ = [
     "ConflictError",
     "DeadLetter",
     "DeadlineError",
+    "Erasure",
     "FanOutError",
     "Health",
     "Hit",
@@ -106,6 +107,7 @@ _WHERE = {
     "extract_facts": "text.extract",
     "AgentInfo": "models",
     "DeadLetter": "models",
+    "Erasure": "models",
     "Health": "models",
     "Hit": "models",
     "Memory": "models",

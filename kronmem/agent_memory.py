@@ -183,8 +183,12 @@ class AgentMemory(_Scope[Client]):
     recall_many = _bind(Client.recall_many)
     inject_context = _bind(Client.inject_context)
     memories = _bind(Client.memories)
+    get = _bind(Client.get)
+    update = _bind(Client.update)
+    history = _bind(Client.history)
     forget = _bind(Client.forget)
     clear = _bind(Client.clear)
+    erase = _bind(Client.erase)
 
     def state(self) -> State:
         """Key–value data of this agent."""
@@ -209,8 +213,12 @@ class AsyncAgentMemory(_Scope[AsyncClient]):
     recall_many = _bind_async(AsyncClient.recall_many)
     inject_context = _bind_async(AsyncClient.inject_context)
     memories = _bind(AsyncClient.memories)
+    get = _bind_async(AsyncClient.get)
+    update = _bind_async(AsyncClient.update)
+    history = _bind_async(AsyncClient.history)
     forget = _bind_async(AsyncClient.forget)
     clear = _bind_async(AsyncClient.clear)
+    erase = _bind_async(AsyncClient.erase)
 
     def state(self) -> AsyncState:
         """Key–value data of this agent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,7 @@ from kronmem.core.exchange import Flow, Retry, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import KronmemError
-from kronmem.models import AgentInfo, Health, Hit, Memory, Session
+from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import AsyncOutbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import AsyncState
@@ -124,11 +125,17 @@ class AsyncClient:
         tags: Iterable[str] = (),
         metadata: Mapping[str, JsonValue] | None = None,
         memory_id: str | None = None,
+        role: str | None = None,
+        key: str | None = None,
+        supersedes: str | None = None,
     ) -> Memory:
         """Store one memory.
 
         The same text again is one memory (`deduplicated`). `ttl_seconds` (at least 60) beats `ttl_days`, and `pinned`
         beats both. `memory_id`, a UUID of yours, makes a repeated call one memory whatever happens in between.
+        `key` is the subject ("home_city"): a later memory of the same agent, session and key takes its place, and the
+        old one is kept as history, never recalled; `supersedes` does the same by id. `role` is who said it: "user",
+        "assistant" or "tool".
         """
         draft = self._wiring.draft(
             agent_id,
@@ -141,6 +148,9 @@ class AsyncClient:
             tags=tags,
             metadata=metadata,
             memory_id=memory_id,
+            role=role,
+            key=key,
+            supersedes=supersedes,
         )
         if self._post is None:
             return await self._run(calls.remember(draft))
@@ -159,6 +169,9 @@ class AsyncClient:
         tags: Iterable[str] = (),
         metadata: Mapping[str, JsonValue] | None = None,
         memory_id: str | None = None,
+        role: str | None = None,
+        key: str | None = None,
+        supersedes: str | None = None,
     ) -> str:
         """Store one memory without waiting for the service: it is on disk when this returns, and delivered behind you.
 
@@ -175,6 +188,9 @@ class AsyncClient:
             tags=tags,
             metadata=metadata,
             memory_id=memory_id,
+            role=role,
+            key=key,
+            supersedes=supersedes,
         )
         if self._wiring.settings.embedded:
             return (await self._run(calls.remember(draft))).id
@@ -193,6 +209,8 @@ class AsyncClient:
         pinned: bool = False,
         tags: Iterable[str] = (),
         metadata: Mapping[str, JsonValue] | None = None,
+        role: str | None = None,
+        key: str | None = None,
     ) -> list[Memory]:
         """Store many memories in order; every text is checked before the first is sent.
 
@@ -208,6 +226,8 @@ class AsyncClient:
             pinned=pinned,
             tags=tags,
             metadata=metadata,
+            role=role,
+            key=key,
         )
         link = self._wiring.link
         if self._post is None:
@@ -224,16 +244,29 @@ class AsyncClient:
         session_id: str | None = None,
         tags: Iterable[str] = (),
         threshold: float | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        count_access: bool = True,
     ) -> list[Hit]:
         """Find the memories closest in meaning to `query`, best first.
 
         `threshold` drops hits whose similarity (0 to 1) is lower; `None` leaves the choice to the service.
         An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the
-        embedded engine 100; a larger `limit` is refused.
+        embedded engine 100; a larger `limit` is refused. `since` (included) and `until` (not) bound `created_at`; a
+        time without a zone is local. `count_access=False` looks without raising the score.
         """
         return await self._run(
             self._wiring.recall(
-                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+                agent_id,
+                query,
+                limit,
+                threshold,
+                count_access,
+                memory_type=memory_type,
+                session_id=session_id,
+                tags=tags,
+                since=since,
+                until=until,
             )
         )
 
@@ -248,6 +281,9 @@ class AsyncClient:
         session_id: str | None = None,
         tags: Iterable[str] = (),
         threshold: float | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        count_access: bool = True,
     ) -> list[list[Hit]]:
         """Ask many questions at once; the answers come in the order of the questions.
 
@@ -256,7 +292,16 @@ class AsyncClient:
         tags = tuple(tags)
         asked = {
             position: self._wiring.recall(
-                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+                agent_id,
+                query,
+                limit,
+                threshold,
+                count_access,
+                memory_type=memory_type,
+                session_id=session_id,
+                tags=tags,
+                since=since,
+                until=until,
             )
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
@@ -274,6 +319,9 @@ class AsyncClient:
         session_id: str | None = None,
         tags: Iterable[str] = (),
         threshold: float | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        count_access: bool = True,
     ) -> dict[str, list[Hit]]:
         """Ask many agents one question at once; the answers come by agent id.
 
@@ -282,7 +330,16 @@ class AsyncClient:
         tags = tuple(tags)
         asked = {
             agent_id: self._wiring.recall(
-                agent_id, query, limit, threshold, memory_type=memory_type, session_id=session_id, tags=tags
+                agent_id,
+                query,
+                limit,
+                threshold,
+                count_access,
+                memory_type=memory_type,
+                session_id=session_id,
+                tags=tags,
+                since=since,
+                until=until,
             )
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
@@ -299,6 +356,8 @@ class AsyncClient:
         session_id: str | None = None,
         tags: Iterable[str] = (),
         max_chars: int | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
     ) -> str:
         """Make a block of text for a prompt from the memories that fit `query`; "" when nothing fits.
 
@@ -306,7 +365,15 @@ class AsyncClient:
         """
         return await self._run(
             self._wiring.inject_context(
-                agent_id, query, limit, max_chars, memory_type=memory_type, session_id=session_id, tags=tags
+                agent_id,
+                query,
+                limit,
+                max_chars,
+                memory_type=memory_type,
+                session_id=session_id,
+                tags=tags,
+                since=since,
+                until=until,
             )
         )
 
@@ -317,9 +384,13 @@ class AsyncClient:
         memory_type: str | None = None,
         session_id: str | None = None,
         tags: Iterable[str] = (),
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        history: bool = False,
     ) -> AsyncIterator[Memory]:
-        """Walk through all memories of an agent, newest first, a page at a time."""
-        walk = Walk(inputs.identifier(agent_id, "agent_id"), calls.scope(memory_type, session_id, tags))
+        """Walk through all memories of an agent, newest first, a page at a time; with `history` superseded ones too."""
+        within = calls.scope(memory_type, session_id, tags, since, until)
+        walk = Walk(inputs.identifier(agent_id, "agent_id"), within, history)
         return self._walk(walk)
 
     async def _walk(self, walk: Walk) -> AsyncIterator[Memory]:
@@ -327,16 +398,57 @@ class AsyncClient:
             for memory in walk.take(await self._run(walk.call())):
                 yield memory
 
+    async def get(self, agent_id: str, memory_id: str) -> Memory:
+        """Read one memory, current or superseded; `NotFoundError` when there is none of that id."""
+        return await self._drive(flows.get(agent_id, memory_id, self._wiring.link, self._timeout))
+
+    async def update(
+        self,
+        agent_id: str,
+        memory_id: str,
+        *,
+        content: str | None = None,
+        memory_type: str | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: Mapping[str, JsonValue] | None = None,
+        pinned: bool | None = None,
+        ttl_days: int | None = None,
+    ) -> Memory:
+        """Change a memory in place; an argument that is None leaves as it is. The former text becomes history.
+
+        `tags` and `metadata` are replaced, `ttl_days=0` removes the lifetime. `ConflictError` when another memory has
+        that text already or this one was superseded.
+        """
+        changed = self._wiring.change(content, memory_type, tags, metadata, pinned, ttl_days)
+        return await self._run(calls.update(agent_id, memory_id, changed))
+
+    async def history(self, agent_id: str, memory_id: str) -> list[Memory]:
+        """List a memory and the texts it took the place of, newest first, the current one included."""
+        return await self._drive(flows.history(agent_id, memory_id, self._wiring.link, self._timeout))
+
     async def forget(self, agent_id: str, memory_id: str) -> None:
         """Delete one memory; `NotFoundError` when there is none of that id."""
         if self._post is None:
             return await self._run(calls.forget(agent_id, memory_id))
         return await self._drive(self._post.forget(agent_id, memory_id, self._wiring.link, self._timeout))
 
-    async def clear(self, agent_id: str, *, session_id: str | None = None) -> int:
-        """Delete all memories of an agent, or of one session of it; the answer is how many there were."""
-        flow = flows.clear(agent_id, session_id, self._wiring.link, self._timeout)
-        return await self._drive(flow if self._post is None else self._post.clear(agent_id, session_id, flow))
+    async def clear(self, agent_id: str, *, session_id: str | None = None, before: datetime | str | None = None) -> int:
+        """Delete the memories of an agent, with their history; the answer is how many current ones there were.
+
+        `session_id` limits it to one session, `before` to memories that were stored earlier.
+        """
+        time = inputs.moment(before, "before")
+        flow = flows.clear(agent_id, session_id, time, self._wiring.link, self._timeout)
+        return await self._drive(flow if self._post is None else self._post.clear(agent_id, session_id, time, flow))
+
+    async def erase(self, agent_id: str) -> Erasure:
+        """Remove everything of an agent: memories, history, state, receipts and queued memories; the counts come back.
+
+        No fragment stays in the raw files of an embedded database; `complete` is False while a reader keeps one, or
+        where the service cannot erase. Late retries of erased memories store nothing for 30 days.
+        """
+        flow = flows.erase(agent_id, self._wiring.link, self._timeout)
+        return await self._drive(flow if self._post is None else self._post.erase(agent_id, flow))
 
     async def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""

@@ -23,8 +23,16 @@ class Memory(_Model):
     tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     created_at: datetime | None = None
+    updated_at: datetime | None = None
+    """When anything about it last changed; None if it never did."""
     expires_at: datetime | None = None
     pinned: bool = False
+    role: str | None = None
+    """Who said it: "user", "assistant", "tool", or None."""
+    key: str | None = None
+    """The subject it is about: a later memory of the same key takes its place."""
+    superseded_by: str | None = None
+    """The id of the memory that took its place; None for a current one."""
     access_count: int = 0
     deduplicated: bool = False
     queued: bool = False
@@ -37,6 +45,8 @@ class Hit(_Model):
     memory: Memory
     similarity: float = 0.0
     confidence: float = 0.0
+    excerpt: str = ""
+    """The passage of a long memory that answers, about 60 words; the whole text of a short one."""
 
     @property
     def content(self) -> str:
@@ -60,6 +70,19 @@ class Session(_Model):
 
     session_id: str
     count: int = 0
+
+
+class Erasure(_Model):
+    """The counts of one `erase`."""
+
+    memories: int = 0
+    history: int = 0
+    state: int = 0
+    receipts: int = 0
+    queued: int = 0
+    """Memories that still waited in this machine's outbox."""
+    complete: bool = False
+    """False: bytes of it may remain, because a reader held the file or the service cannot erase; `erase` again."""
 
 
 class DeadLetter(_Model):

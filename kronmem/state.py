@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from pydantic import JsonValue
@@ -31,6 +32,14 @@ class State:
     def set(self, key: str, value: JsonValue) -> None:
         """Store a JSON value under `key`, in place of what was there."""
         return self._drive(flows.put(self.agent_id, key, value, self._link, self._timeout))
+
+    def update(self, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue = None) -> JsonValue:
+        """Change the value under `key` in one step: `function` takes the value, or `default`, and returns the new one.
+
+        It is called again when somebody else was faster, so it should only compute. The answer is the value stored.
+        """
+        flow = flows.update(self.agent_id, key, function, default, self._link, self._timeout)
+        return self._drive(flow)
 
     def delete(self, key: str) -> None:
         """Remove `key`; removing what is not there is no error."""
@@ -64,6 +73,16 @@ class AsyncState:
     async def set(self, key: str, value: JsonValue) -> None:
         """Store a JSON value under `key`, in place of what was there."""
         return await self._drive(flows.put(self.agent_id, key, value, self._link, self._timeout))
+
+    async def update(
+        self, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue = None
+    ) -> JsonValue:
+        """Change the value under `key` in one step: `function` takes the value, or `default`, and returns the new one.
+
+        It is called again when somebody else was faster, so it should only compute. The answer is the value stored.
+        """
+        flow = flows.update(self.agent_id, key, function, default, self._link, self._timeout)
+        return await self._drive(flow)
 
     async def delete(self, key: str) -> None:
         """Remove `key`; removing what is not there is no error."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 from typing_extensions import Unpack
 
 from kronmem import settings
@@ -184,11 +184,12 @@ class Wiring:
         content: str,
         memory_type: str,
         memory_id: str | None = None,
+        supersedes: str | None = None,
         **options: Unpack[WriteOptions],
     ) -> calls.Draft:
         """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
         client_id = inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4())
-        checked = calls.draft(agent_id, client_id, content, memory_type, **options)
+        checked = calls.draft(agent_id, client_id, content, memory_type, supersedes=supersedes, **options)
         checked = replace(checked, own_id=memory_id is not None)
         return checked if self._redact is None else checked.changed(self.redacted)
 
@@ -201,12 +202,32 @@ class Wiring:
             self.draft(agent_id, content, memory_type, **options) for content in inputs.strings(contents, "contents")
         ]
 
+    def change(
+        self,
+        content: str | None,
+        memory_type: str | None,
+        tags: Iterable[str] | None,
+        metadata: Mapping[str, JsonValue] | None,
+        pinned: bool | None,
+        ttl_days: int | None,
+    ) -> calls.Change:
+        """Check and redact the changes to a memory."""
+        changed = calls.change(content, memory_type, tags, metadata, pinned, ttl_days)
+        return changed if self._redact is None else changed.redacted(self.redacted)
+
     def recall(
-        self, agent_id: str, query: str, limit: int, threshold: float | None, **filters: Unpack[ReadFilters]
+        self,
+        agent_id: str,
+        query: str,
+        limit: int,
+        threshold: float | None,
+        count_access: bool = True,
+        **filters: Unpack[ReadFilters],
     ) -> Call[list[Hit]]:
         """Check and redact a question."""
-        within = calls.scope(**filters)
-        return calls.recall(agent_id, self.redacted(query), limit, within, threshold, most=self.link.most_hits)
+        within, most = calls.scope(**filters), self.link.most_hits
+        query = self.redacted(query)
+        return calls.recall(agent_id, query, limit, within, threshold, most=most, count_access=count_access)
 
     def inject_context(
         self, agent_id: str, query: str, limit: int, max_chars: int | None, **filters: Unpack[ReadFilters]

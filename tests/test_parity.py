@@ -122,11 +122,11 @@ def test_scopes_and_wiring_know_every_option_of_the_client(client: type, scope: 
         for name in ("remember", "remember_later", "remember_many", "recall", "inject_context", "memories")
     }
     writes, reads = set(WriteOptions.__annotations__), set(ReadFilters.__annotations__)
-    assert keywords["remember"] == keywords["remember_later"] == writes | {"memory_id"}
+    assert keywords["remember"] == keywords["remember_later"] == writes | {"memory_id", "supersedes"}
     assert keywords["remember_many"] == writes
-    assert keywords["recall"] == reads | {"threshold"} == reads | set(RecallOptions.__annotations__)
+    assert keywords["recall"] == reads | {"threshold", "count_access"} == reads | set(RecallOptions.__annotations__)
     assert keywords["inject_context"] == reads | {"max_chars"}
-    assert keywords["memories"] == reads
+    assert keywords["memories"] == reads | {"history"}
 
 
 def test_every_public_name_is_listed_documented_and_importable() -> None:

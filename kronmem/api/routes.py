@@ -53,6 +53,9 @@ BULK_IMPORT = Route("POST", paths.BULK_IMPORT, requests.BatchRequest, replies.Im
 EXPORT = Route("GET", paths.EXPORT, requests.EmptyRequest, replies.ExportReply)
 LIST_MEMORIES = Route("GET", paths.MEMORIES, requests.ListRequest, replies.PageReply)
 CLEAR = Route("DELETE", paths.MEMORIES, requests.EmptyRequest, replies.ClearReply)
+# Paths of their own: on the older routes a service that does not know the fields would ignore them in silence.
+UPSERT = Route("POST", paths.UPSERT, requests.RememberRequest, replies.MemoryReply, 201)
+UPDATE = Route("POST", paths.UPDATE, requests.UpdateRequest, replies.MemoryReply)
 RESTORE = Route("POST", paths.RESTORE, requests.RestoreRequest, replies.RestoreReply)
 # A path of its own, not a filter on the other clear: a service that does not know filters would delete everything.
 CLEAR_SOME = Route("POST", paths.CLEAR_SOME, requests.ClearRequest, replies.ClearReply)
@@ -73,8 +76,8 @@ DELETE_STATE = Route("DELETE", paths.STATE_KEY, requests.EmptyRequest, replies.S
 ROUTES: tuple[AnyRoute, ...] = (
     HEALTH,
     *(LIST_AGENTS, CREATE_AGENT, GET_AGENT, UPDATE_AGENT, DELETE_AGENT),
-    *(REMEMBER, RECALL, INJECT_CONTEXT, BATCH, BULK_IMPORT, EXPORT, RESTORE),
-    *(LIST_MEMORIES, CLEAR, CLEAR_SOME, GET_MEMORY, UPDATE_MEMORY, FORGET, HISTORY),
+    *(REMEMBER, RECALL, INJECT_CONTEXT, BATCH, BULK_IMPORT, EXPORT, RESTORE, UPSERT),
+    *(LIST_MEMORIES, CLEAR, CLEAR_SOME, GET_MEMORY, UPDATE_MEMORY, FORGET, HISTORY, UPDATE),
     *(SUMMARY, ERASE),
     *(LIST_SESSIONS, CLEAR_SESSION),
     *(LIST_STATE_KEYS, GET_STATE, SET_STATE, DELETE_STATE),

@@ -38,7 +38,11 @@ class Line(BaseModel):
     tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     pinned: bool = False
+    role: str | None = None
+    key: str | None = None
+    superseded_by: str | None = None
     created_at: datetime | None = None
+    updated_at: datetime | None = None
     expires_at: datetime | None = None
 
     def seconds_left(self, now: datetime) -> int | None:
@@ -48,8 +52,10 @@ class Line(BaseModel):
         return max(int((_aware(self.expires_at) - now).total_seconds()), 60)
 
     def expired(self, now: datetime) -> bool:
-        """Is it over?"""
-        return self.expires_at is not None and not self.pinned and _aware(self.expires_at) <= now
+        """Is it over, or was it superseded?"""
+        return self.superseded_by is not None or (
+            self.expires_at is not None and not self.pinned and _aware(self.expires_at) <= now
+        )
 
     def mark(self) -> bytes:
         """The same for the same text in the same session, which is one memory everywhere."""
@@ -181,6 +187,8 @@ def _remember(client: Client, line: Line, now: datetime, memory_id: str | None) 
             tags=line.tags,
             metadata=line.metadata,
             memory_id=memory_id,
+            role=line.role,
+            key=line.key,
         )
     except ConflictError:
         if memory_id is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from functools import partial
 from typing import NoReturn, TypeVar, cast
 from urllib.parse import quote
@@ -11,13 +12,17 @@ from urllib.parse import quote
 from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
-from kronmem.api import paths
+from kronmem.api import ids, paths
+from kronmem.api.replies import RestoreReply
 from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
+from kronmem.core.scope import Scope, scope
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
-from kronmem.errors import NotFoundError
-from kronmem.models import AgentInfo, Health, Hit, Memory, Session
+from kronmem.errors import InvalidInputError, NotFoundError
+from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.text import context
+
+__all__ = ["Change", "Draft", "Scope", "scope"]
 
 T = TypeVar("T")
 
@@ -39,6 +44,11 @@ class Draft:
     pinned: bool = False
     tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] = field(default_factory=lambda: dict[str, JsonValue]())
+    role: str | None = None
+    key: str | None = None
+    supersedes: str | None = None
+    said_at: float | None = None
+    """When it was said (seconds since 1970), if that was before it is sent."""
     own_id: bool = field(default=False, compare=False)
     """The id is the user's own and means one text, everywhere."""
 
@@ -59,6 +69,7 @@ class Draft:
             self.pinned,
             self.tags,
             self.metadata,
+            {"role": self.role, "key": self.key, "supersedes": self.supersedes, "said_at": _iso(self.said_at)},
         )
 
 
@@ -74,6 +85,9 @@ def draft(
     pinned: bool,
     tags: Iterable[str],
     metadata: Mapping[str, JsonValue] | None,
+    role: str | None = None,
+    key: str | None = None,
+    supersedes: str | None = None,
 ) -> Draft:
     """Check everything a remember takes."""
     return Draft(
@@ -86,11 +100,16 @@ def draft(
         bool(pinned),
         inputs.tags(tags),
         inputs.metadata(metadata),
+        inputs.role(role),
+        inputs.key(key),
+        None if supersedes is None else inputs.identifier(supersedes, "supersedes"),
     )
 
 
 def remember(one: Draft) -> Call[Memory]:
     """Store one memory. The id travels twice: as a header and inside, so that any retry is recognised."""
+    if one.key is not None or one.supersedes is not None:
+        return _upsert(one)
     return Call(
         "remember",
         "POST",
@@ -103,6 +122,21 @@ def remember(one: Draft) -> Call[Memory]:
         vendor_body=lambda: to_json(kronvex_storing.for_server(one.fields())),
         mend=partial(kronvex_storing.stored, one),
         before=partial(kronvex_ids.unused, one) if one.own_id else None,
+    )
+
+
+def _upsert(one: Draft) -> Call[Memory]:
+    """Store one memory in the place of another, by a path that a service without history does not have."""
+    return Call(
+        "upsert",
+        "POST",
+        paths.UPSERT,
+        partial(kronvex.memory, agent_id=one.agent_id),
+        one.agent_id,
+        body=to_json(one.fields()),
+        headers=(*JSON, ("idempotency-key", one.client_id)),
+        creates=True,
+        needs="key= or supersedes=",
     )
 
 
@@ -120,41 +154,22 @@ def remember_batch(agent_id: str, drafts: Sequence[Draft]) -> Call[list[Memory]]
     )
 
 
-@dataclass(frozen=True)
-class Scope:
-    """The bounds of a read: type, session and tags."""
-
-    memory_type: str | None = None
-    session_id: str | None = None
-    tags: tuple[str, ...] = ()
-
-    @property
-    def narrow(self) -> bool:
-        """Is there anything to filter by?"""
-        return self.memory_type is not None or self.session_id is not None or bool(self.tags)
-
-    def holds(self, one: Memory) -> bool:
-        """Is this memory inside?"""
-        return kronvex.matches(one, memory_type=self.memory_type, session_id=self.session_id, tags=self.tags)
-
-
-def scope(memory_type: str | None, session_id: str | None, tags: Iterable[str]) -> Scope:
-    """Check the bounds of a read."""
-    return Scope(inputs.optional_type(memory_type), inputs.session(session_id), inputs.tags(tags))
-
-
 def recall(
-    agent_id: str, query: str, limit: int, within: Scope, threshold: float | None, *, most: int
+    agent_id: str,
+    query: str,
+    limit: int,
+    within: Scope,
+    threshold: float | None,
+    *,
+    most: int,
+    count_access: bool = True,
 ) -> Call[list[Hit]]:
     """Find the memories closest to a question."""
     inputs.limit(limit, most)
     threshold = inputs.threshold(threshold)
-    body = kronvex.recall_body(
-        inputs.text(query, "query"), limit, within.memory_type, within.session_id, within.tags, threshold
-    )
-    asked = kronvex_reading.Question(
-        agent_id, query, limit, within.memory_type, within.session_id, within.tags, threshold
-    )
+    text = inputs.text(query, "query")
+    body = kronvex.recall_body(text, limit, within, threshold, count_access=bool(count_access))
+    asked = kronvex_reading.Question(agent_id, query, limit, within, threshold)
 
     def parse(reply: Reply) -> list[Hit]:
         return asked.keep(kronvex.hits(reply, agent_id))
@@ -173,7 +188,7 @@ def inject_context(
     if within.narrow:
         return recall(agent_id, query, limit, within, None, most=most).then(render)
     inputs.limit(limit, most)
-    body = kronvex.recall_body(inputs.text(query, "query"), limit, None, None, (), None)
+    body = kronvex.recall_body(inputs.text(query, "query"), limit, within)
 
     def parse(reply: Reply) -> str:
         found, ready = kronvex.context(reply, agent_id)
@@ -185,12 +200,17 @@ def inject_context(
     return _of_agent("inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body)
 
 
-def page(agent_id: str, within: Scope, number: int, after: str | None) -> Call[kronvex.WirePage]:
+def page(
+    agent_id: str, within: Scope, number: int, after: str | None, *, history: bool = False
+) -> Call[kronvex.WirePage]:
     """Fetch one page of an agent's memories, newest first; the filters help our own service and are checked again."""
     query = [("page", str(number)), ("per_page", str(PER_PAGE))]
     if within.session_id is not None:
         query.append(("session_id", within.session_id))
     query += [("tag", tag) for tag in within.tags]
+    query += kronvex.times(within).items()
+    if history:
+        query.append(("history", "true"))
     if after is not None:
         query.append(("after", after))
     nothing = partial(kronvex.WirePage, memories=[])
@@ -198,9 +218,121 @@ def page(agent_id: str, within: Scope, number: int, after: str | None) -> Call[k
     return _of_agent("memories", "GET", paths.MEMORIES, agent_id, kronvex.page, nothing, query=tuple(query), mend=mend)
 
 
+def get(agent_id: str, memory_id: str) -> Call[Memory]:
+    """Read one memory."""
+    parse = partial(kronvex.memory, agent_id=agent_id)
+    return _of_agent("get", "GET", _memory(paths.MEMORY, memory_id), agent_id, parse, _raise_no_memory)
+
+
+def history(agent_id: str, memory_id: str) -> Call[list[Memory]]:
+    """Read a memory and its former texts, newest first."""
+    parse = partial(kronvex.batch, agent_id=agent_id)
+    return _of_agent("history", "GET", _memory(paths.HISTORY, memory_id), agent_id, parse, _raise_no_memory)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Changes to one memory, checked; None leaves as it is."""
+
+    content: str | None = None
+    memory_type: str | None = None
+    tags: tuple[str, ...] | None = None
+    metadata: dict[str, JsonValue] | None = None
+    pinned: bool | None = None
+    ttl_days: int | None = None
+
+    def redacted(self, change: Callable[[str], str]) -> Change:
+        """The same changes with every text in them changed."""
+        metadata = cast("dict[str, JsonValue] | None", _changed(self.metadata, change))
+        tags = None if self.tags is None else tuple(map(change, self.tags))
+        content = None if self.content is None else change(self.content)
+        return replace(self, content=content, tags=tags, metadata=metadata)
+
+    def fields(self) -> dict[str, JsonValue]:
+        """The body of the request: only the fields that change."""
+        tags = None if self.tags is None else list[JsonValue](self.tags)
+        found: dict[str, JsonValue] = {
+            "content": self.content,
+            "memory_type": self.memory_type,
+            "tags": tags,
+            "metadata": self.metadata,
+            "pinned": self.pinned,
+            "ttl_days": self.ttl_days,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def change(
+    content: str | None,
+    memory_type: str | None,
+    tags: Iterable[str] | None,
+    metadata: Mapping[str, JsonValue] | None,
+    pinned: bool | None,
+    ttl_days: int | None,
+) -> Change:
+    """Check everything an update takes."""
+    changed = Change(
+        None if content is None else inputs.text(content, "content"),
+        inputs.optional_type(memory_type),
+        None if tags is None else inputs.tags(tags),
+        None if metadata is None else inputs.metadata(metadata),
+        None if pinned is None else bool(pinned),
+        None if ttl_days is None else inputs.whole(ttl_days, "ttl_days", 0, ids.MAX_TTL_DAYS),
+    )
+    if changed == Change():
+        raise InvalidInputError("update needs at least one field to change")
+    return changed
+
+
+def update(agent_id: str, memory_id: str, changed: Change) -> Call[Memory]:
+    """Change one memory. Pin and type alone go by the route that every service has."""
+    everywhere = set(changed.fields()) <= {"pinned", "memory_type"}
+    parse = partial(kronvex.memory, agent_id=agent_id)
+    where = _memory(paths.MEMORY if everywhere else paths.UPDATE, memory_id)
+    method = "PATCH" if everywhere else "POST"
+    call = _of_agent("update", method, where, agent_id, parse, _raise_no_memory, body=to_json(changed.fields()))
+    return call if everywhere else replace(call, needs="update of text, tags, metadata or lifetime")
+
+
+def clear_some(agent_id: str, session_id: str | None, before: datetime) -> Call[int]:
+    """Delete memories created before a time by a path that only our own service has; see `clear_session`."""
+    fields = {"session_id": inputs.session(session_id), "before": before.isoformat()}
+    return _of_agent("clear", "POST", paths.CLEAR_SOME, agent_id, kronvex.deleted, int, body=to_json(fields))
+
+
+def erase(agent_id: str) -> Call[Erasure]:
+    """Remove everything of an agent."""
+    return _of_agent("erase", "POST", paths.ERASE, agent_id, partial(parse_json, _ERASURE), _nothing_erased)
+
+
+def delete_agent(agent_id: str) -> Call[None]:
+    """Delete an agent with its memories."""
+    return _of_agent("erase", "DELETE", paths.AGENT, agent_id, acknowledged, lambda: None, gone_is_done=True)
+
+
+def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
+    """Keep exported memories as they were, by a path that only our own service has; the answer is how many were new."""
+    rows = [one.model_dump(mode="json", include=_RESTORED) for one in memories]
+    return Call(
+        "restore",
+        "POST",
+        paths.RESTORE,
+        lambda reply: parse_json(_RESTORED_REPLY, reply)["restored"],
+        inputs.identifier(agent_id, "agent_id"),
+        body=to_json({"memories": rows}),
+        headers=JSON,
+        creates=True,
+        needs="importing times and history",
+    )
+
+
+def _memory(path: str, memory_id: str) -> str:
+    return paths.fill(path, memory=inputs.segment(memory_id, "memory_id"))
+
+
 def forget(agent_id: str, memory_id: str) -> Call[None]:
     """Delete one memory."""
-    path = paths.fill(paths.MEMORY, memory=inputs.segment(memory_id, "memory_id"))
+    path = _memory(paths.MEMORY, memory_id)
     mend = partial(kronvex_reading.forgotten, agent_id, memory_id)
     return _of_agent("forget", "DELETE", path, agent_id, acknowledged, _raise_no_memory, gone_is_done=True, mend=mend)
 
@@ -255,6 +387,18 @@ class _Up(BaseModel):
 
 _UP = TypeAdapter(_Up)
 _OBJECT = TypeAdapter(dict[str, object])
+_ERASURE = TypeAdapter(Erasure)
+_RESTORED_REPLY = TypeAdapter(RestoreReply)
+_RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "queued"}
+"""The fields that a `RestoredMemory` takes."""
+
+
+def _nothing_erased() -> Erasure:
+    return Erasure(complete=True)
+
+
+def _iso(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
 def _health(reply: Reply) -> Health:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
 
-from kronmem.core import calls, kronvex_storing
+from kronmem.core import calls, kronvex, kronvex_calls, kronvex_storing
 from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
-from kronmem.core.wire import Call, read
+from kronmem.core.wire import NO_REASON, Call, read
 from kronmem.errors import FanOutError, KronmemError, NotFoundError, StatusError
-from kronmem.models import Memory
+from kronmem.models import Erasure, Memory
 
 T = TypeVar("T")
 
@@ -35,8 +36,8 @@ def remember_many(
 
 
 def _batch(chunk: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory] | None]:
-    if "batch" in link.lacks:
-        return None
+    if "batch" in link.lacks or any(one.key is not None for one in chunk):
+        return None  # a service without keys would ignore them in a batch
     try:
         return (yield from exchange(calls.remember_batch(chunk[0].agent_id, chunk), link, timeout))
     except StatusError as error:
@@ -68,18 +69,71 @@ def recover(link: Link, timeout: float) -> Flow[None]:
         yield from kronvex_storing.recover(link.journal, Around(link, link.now() + timeout))
 
 
-def clear(agent_id: str, session_id: str | None, link: Link, timeout: float) -> Flow[int]:
-    """Delete an agent's memories, or a session's; where the service cannot do that, list them and delete each."""
-    if session_id is None:
-        return (yield from exchange(calls.clear(agent_id), link, timeout))
-    if "clear_session" not in link.lacks:
+def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memory]:
+    """One memory; the vendor's server has no route for it, but answers a change of nothing with the row."""
+    if "get" not in link.lacks:
         try:
-            return (yield from exchange(calls.clear_session(agent_id, session_id), link, timeout))
+            return (yield from exchange(calls.get(agent_id, memory_id), link, timeout))
+        except StatusError as error:
+            if not _lacks_route(error):
+                raise
+            link.lacks.add("get")
+    row = yield from exchange(kronvex_calls.patch(agent_id, memory_id, {}), link, timeout)
+    return kronvex.to_memory(row, agent_id)
+
+
+def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[list[Memory]]:
+    """A memory and its former texts; a service that keeps none has only the memory."""
+    if "history" not in link.lacks:
+        try:
+            return (yield from exchange(calls.history(agent_id, memory_id), link, timeout))
+        except StatusError as error:
+            if not _lacks_route(error):
+                raise
+            link.lacks.add("history")
+    return [(yield from get(agent_id, memory_id, link, timeout))]
+
+
+def erase(agent_id: str, link: Link, timeout: float) -> Flow[Erasure]:
+    """Remove everything of an agent; where the service cannot erase, delete the agent, which is not complete."""
+    try:
+        return (yield from exchange(calls.erase(agent_id), link, timeout))
+    except StatusError as error:
+        if not _lacks_route(error):
+            raise
+    deleted = yield from exchange(calls.clear(agent_id), link, timeout)
+    yield from exchange(calls.delete_agent(agent_id), link, timeout)
+    link.names.ids.pop(agent_id, None)
+    return Erasure(memories=deleted, complete=False)
+
+
+def _lacks_route(error: StatusError) -> bool:
+    return error.status == 405 or (error.status == 404 and error.message in ("Not Found", NO_REASON))
+
+
+def clear(agent_id: str, session_id: str | None, before: datetime | None, link: Link, timeout: float) -> Flow[int]:
+    """Delete an agent's memories, a session's, or old ones; where the service cannot, list them and delete each."""
+    if session_id is None and before is None:
+        return (yield from exchange(calls.clear(agent_id), link, timeout))
+    short = _short_clear(agent_id, session_id, before)
+    if short.path not in link.lacks:
+        try:
+            return (yield from exchange(short, link, timeout))
         except StatusError as error:
             if error.status not in (404, 405):
                 raise
-            link.lacks.add("clear_session")
-    walk = Walk(agent_id, calls.Scope(session_id=session_id), history=True)
+            link.lacks.add(short.path)
+    return (yield from _clear_each(agent_id, calls.Scope(session_id=session_id, until=before), link, timeout))
+
+
+def _short_clear(agent_id: str, session_id: str | None, before: datetime | None) -> Call[int]:
+    if before is not None:
+        return calls.clear_some(agent_id, session_id, before)
+    return calls.clear_session(agent_id, session_id or "")
+
+
+def _clear_each(agent_id: str, within: calls.Scope, link: Link, timeout: float) -> Flow[int]:
+    walk = Walk(agent_id, within, history=True)
     found: list[Memory] = []
     while not walk.done:
         found += walk.take((yield from exchange(walk.call(), link, timeout)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from typing import cast
 from urllib.parse import quote
 
@@ -87,6 +88,40 @@ def strings(values: Iterable[str], what: str) -> list[str]:
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"{what} must be a list of strings, not one string")
     return list(values)
+
+
+def role(value: str | None) -> str | None:
+    """Accept who said a memory, or nobody."""
+    if value is not None and value not in ids.ROLES:
+        raise InvalidInputError(f"role must be one of {', '.join(ids.ROLES)} or None, not {value!r}")
+    return value
+
+
+def key(value: str | None) -> str | None:
+    """Accept the key that a memory is about, or none."""
+    return None if value is None else text(value, "key", ids.MAX_KEY)
+
+
+def moment(value: datetime | str | None, what: str) -> datetime | None:
+    """Accept a time as a datetime or in ISO 8601; without a zone it is local time."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", value.strip()))
+        except ValueError:
+            raise InvalidInputError(f"{what} must be a datetime or ISO 8601 such as 2026-11-16T12:00:00Z") from None
+    if not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError(f"{what} must be a datetime or an ISO 8601 string, not {type(value).__name__}")
+    try:
+        return aware(value)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidInputError(f"{what} is out of range") from None
+
+
+def aware(value: datetime) -> datetime:
+    """The same time with a zone; one without is local."""
+    return value.astimezone(timezone.utc)
 
 
 def whole(value: int, what: str, least: int, most: int) -> int:

@@ -36,6 +36,7 @@ from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.api.replies import ClearReply
+from kronmem.core.scope import Scope
 from kronmem.core.wire import Reply, parse_json
 from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Hit, Memory, Session
@@ -66,7 +67,11 @@ class WireMemory(BaseModel):
     tags: list[str] | None = None
     metadata: dict[str, JsonValue] | None = None
     created_at: datetime | None = None
+    updated_at: datetime | None = None
     expires_at: datetime | None = None
+    role: str | None = None
+    key: str | None = None
+    superseded_by: str | None = None
     pinned: bool | None = None
     access_count: int | None = None
     deduplicated: bool | None = None
@@ -102,10 +107,11 @@ class _WireScores(BaseModel):
 
 class _WireHit(_WireScores):
     memory: WireMemory
+    excerpt: str | None = None
 
 
 class _WireFlatHit(WireMemory, _WireScores):
-    pass
+    excerpt: str | None = None
 
 
 class _WireRecall(BaseModel):
@@ -160,9 +166,10 @@ def remember_fields(
     pinned: bool,
     tags: Sequence[str],
     metadata: dict[str, JsonValue],
+    more: dict[str, JsonValue],
 ) -> dict[str, JsonValue]:
     """The body of a remember. Fields with nothing to say are left out: the server refuses some nulls."""
-    ours: dict[str, JsonValue] = {"id": client_id}
+    ours: dict[str, JsonValue] = {"id": client_id, **{name: value for name, value in more.items() if value is not None}}
     if memory_type not in _KEPT:
         ours["type"] = memory_type
     if tags:
@@ -183,32 +190,42 @@ def remember_fields(
 def recall_body(
     query: str,
     limit: int,
-    memory_type: str | None,
-    session_id: str | None,
-    tags: Sequence[str],
-    threshold: float | None,
+    within: Scope,
+    threshold: float | None = None,
+    *,
+    count_access: bool = True,
+    fill: bool = False,
 ) -> bytes:
     """The body of a recall or an inject-context: both names of every field.
 
     The server filters badly or not at all, so as many as it gives are asked for when the client has to filter.
     Our own service reads the exact question from the reserved object.
     """
-    filtered = memory_type is not None or session_id is not None or bool(tags)
-    asked = MOST_HITS if filtered else min(limit, MOST_HITS)
+    asked = MOST_HITS if within.narrow else min(limit, MOST_HITS)
     fields: dict[str, JsonValue] = {"query": query, "message": query, "limit": asked, "top_k": asked}
     if threshold is not None:
         fields["threshold"] = threshold
-    if session_id is not None:
-        fields["session_id"] = session_id
-    if (sent := sent_type(memory_type)) is not None:
+    if within.session_id is not None:
+        fields["session_id"] = within.session_id
+    if (sent := sent_type(within.memory_type)) is not None:
         fields["memory_type"] = sent
-    exact: dict[str, JsonValue] = {"limit": limit}
-    if memory_type is not None:
-        exact["memory_type"] = memory_type
-    if tags:
-        exact["tags"] = list(tags)
+    exact: dict[str, JsonValue] = {"limit": limit, **times(within)}
+    if within.memory_type is not None:
+        exact["memory_type"] = within.memory_type
+    if within.tags:
+        exact["tags"] = list(within.tags)
+    if not count_access:
+        exact["count_access"] = False
+    if fill:
+        exact["fill"] = True
     fields[RESERVED] = exact
     return to_json(fields)
+
+
+def times(within: Scope) -> dict[str, str]:
+    """The bounds of a read in time, as our own service takes them."""
+    bounds = {"since": within.since, "until": within.until}
+    return {name: time.isoformat() for name, time in bounds.items() if time is not None}
 
 
 def sent_type(memory_type: str | None) -> str | None:
@@ -243,7 +260,10 @@ def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]]:
 
 def unscored(wire: WireMemory, agent_id: str) -> Hit:
     """A hit that the service gave no scores for."""
-    return _made(Hit, {"memory": to_memory(wire, agent_id), "similarity": 0.0, "confidence": 0.0}, _UNSCORED, None)
+    memory = to_memory(wire, agent_id)
+    return _made(
+        Hit, {"memory": memory, "similarity": 0.0, "confidence": 0.0, "excerpt": memory.content}, _UNSCORED, None
+    )
 
 
 def batch(reply: Reply, agent_id: str) -> list[Memory]:
@@ -302,32 +322,15 @@ def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
     return min(named, key=lambda one: (one.created_at.timestamp() if one.created_at else 0.0, one.id)).id
 
 
-def keep(
-    found: list[Hit],
-    *,
-    limit: int,
-    memory_type: str | None,
-    session_id: str | None,
-    tags: Sequence[str],
-    threshold: float | None,
-) -> list[Hit]:
+def keep(found: list[Hit], *, limit: int, within: Scope, threshold: float | None) -> list[Hit]:
     """Filter again: an entity match makes the server return memories that ignore every filter it was given."""
     kept = [
         hit
         for hit in found
-        if matches(hit.memory, memory_type=memory_type, session_id=session_id, tags=tags)
+        if within.holds(hit.memory)
         and (threshold is None or hit.similarity >= threshold or "similarity" not in hit.model_fields_set)
     ]
     return kept[:limit]
-
-
-def matches(one: Memory, *, memory_type: str | None, session_id: str | None, tags: Sequence[str]) -> bool:
-    """Is this memory within the scope that was asked for?"""
-    return (
-        (memory_type is None or one.memory_type == memory_type)
-        and (session_id is None or one.session_id == session_id)
-        and set(tags) <= set(one.tags)
-    )
 
 
 def to_memory(wire: WireMemory, agent_id: str) -> Memory:
@@ -348,13 +351,22 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
         "tags": tuple(map(str, tags)),
         "metadata": metadata,
         "created_at": wire.created_at,
+        "updated_at": wire.updated_at,
         "expires_at": wire.expires_at,
+        "role": _own(wire.role, ours.get("role")),
+        "key": _own(wire.key, ours.get("key")),
+        "superseded_by": wire.superseded_by,
         "pinned": own_pin if isinstance(own_pin, bool) else bool(wire.pinned),
         "access_count": wire.access_count or 0,
         "deduplicated": bool(wire.deduplicated),
         "queued": False,
     }
     return _made(Memory, fields, _MEMORY_FIELDS, wire.model_extra)
+
+
+def _own(sent: str | None, carried: JsonValue) -> str | None:
+    """A field of our own service, or the same carried in the metadata of another."""
+    return sent if sent is not None else carried if isinstance(carried, str) else None
 
 
 def _hits(found: _WireRecall, agent_id: str) -> list[Hit]:
@@ -372,10 +384,11 @@ def _wire(row: _WireHit | _WireFlatHit) -> WireMemory:
 def _hit(row: _WireHit | _WireFlatHit, agent_id: str) -> Hit:
     memory = to_memory(_wire(row), agent_id)
     similarity = row.similarity if row.similarity is not None else row.score
+    excerpt = row.excerpt if row.excerpt is not None else memory.content
     if similarity is None:  # the tutorials' reply may carry no score: keep the order it came in
-        return _made(Hit, {"memory": memory, "similarity": 0.0, "confidence": 0.0}, _UNSCORED, None)
+        return _made(Hit, {"memory": memory, "similarity": 0.0, "confidence": 0.0, "excerpt": excerpt}, _UNSCORED, None)
     confidence = row.confidence if row.confidence is not None else similarity
-    fields = {"memory": memory, "similarity": similarity, "confidence": confidence}
+    fields = {"memory": memory, "similarity": similarity, "confidence": confidence, "excerpt": excerpt}
     return _made(Hit, fields, _HIT_FIELDS, None)
 
 

@@ -7,12 +7,13 @@ text. The oldest of them is the memory; the others are deleted when they are see
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kronmem.core import kronvex
 from kronmem.core import kronvex_calls as server
 from kronmem.core.kronvex import WireMemory
+from kronmem.core.scope import Scope
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Reply, status_error
 from kronmem.errors import KronmemError, NotFoundError
@@ -28,27 +29,20 @@ class Question:
     agent_id: str
     query: str
     limit: int
-    memory_type: str | None
-    session_id: str | None
-    tags: Sequence[str]
+    within: Scope
     threshold: float | None
 
     def keep(self, found: list[Hit]) -> list[Hit]:
         """Filter again, and cut."""
-        return kronvex.keep(
-            found,
-            limit=self.limit,
-            memory_type=self.memory_type,
-            session_id=self.session_id,
-            tags=self.tags,
-            threshold=self.threshold,
-        )
+        return kronvex.keep(found, limit=self.limit, within=self.within, threshold=self.threshold)
 
     @property
     def unsent(self) -> bool:
         """Is there a filter that the server cannot apply before it cuts at 20? A threshold needs its scores."""
-        own_type = self.memory_type is not None and kronvex.sent_type(self.memory_type) != self.memory_type
-        return (bool(self.tags) or own_type) and self.threshold is None
+        within = self.within
+        own_type = within.memory_type is not None and kronvex.sent_type(within.memory_type) != within.memory_type
+        timed = within.since is not None or within.until is not None
+        return (bool(within.tags) or own_type or timed) and self.threshold is None
 
 
 def recalled(asked: Question, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
@@ -67,7 +61,7 @@ def recalled(asked: Question, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
 
 def _behind(asked: Question, shown: set[str], asker: Asker) -> Flow[list[Hit]]:
     """Memories past the 20 closest, by the words they share with the query; they carry no score."""
-    memory_type = kronvex.sent_type(asked.memory_type)
+    memory_type = kronvex.sent_type(asked.within.memory_type)
     rows = yield from server.rows(asked.agent_id, asker, memory_type=memory_type)
     surplus = duplicates(rows)
     rest = [row for row in rows if row.id not in shown and row.id not in surplus and not row.superseded]

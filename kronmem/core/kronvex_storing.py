@@ -77,13 +77,19 @@ def for_server(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The body of a store as the vendor's own server should get it.
 
     It lets a newer text hide like ones of any session, but never a pinned one: a memory of a session without a
-    lifetime is sent pinned, and the user's own flag travels with our metadata.
+    lifetime is sent pinned, and the user's own flag travels with our metadata. It dates a memory by its arrival.
     """
+    fields = {**fields, "metadata": _undated(cast("dict[str, JsonValue]", fields["metadata"]))}
     if "session_id" not in fields or fields.get("pinned") or "ttl_days" in fields or "ttl_seconds" in fields:
         return fields
     metadata = cast("dict[str, JsonValue]", fields["metadata"])
     ours = cast("dict[str, JsonValue]", metadata[RESERVED])
     return {**fields, "pinned": True, "metadata": {**metadata, RESERVED: {**ours, "pinned": False}}}
+
+
+def _undated(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    ours = cast("dict[str, JsonValue]", metadata[RESERVED])
+    return {**metadata, RESERVED: {name: value for name, value in ours.items() if name != "said_at"}}
 
 
 def _tried_again(draft: Draft, refused: Reply, asker: Asker) -> Flow[Reply]:

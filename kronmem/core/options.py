@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TypedDict
 
 from pydantic import JsonValue
@@ -17,6 +18,8 @@ class WriteOptions(TypedDict, total=False):
     pinned: bool
     tags: Iterable[str]
     metadata: Mapping[str, JsonValue] | None
+    role: str | None
+    key: str | None
 
 
 class ReadFilters(TypedDict, total=False):
@@ -25,9 +28,12 @@ class ReadFilters(TypedDict, total=False):
     memory_type: str | None
     session_id: str | None
     tags: Iterable[str]
+    since: datetime | str | None
+    until: datetime | str | None
 
 
 class RecallOptions(ReadFilters, total=False):
     """Everything that `recall` takes beside the query and the limit."""
 
     threshold: float | None
+    count_access: bool

@@ -28,7 +28,7 @@ class Walk:
 
     def call(self) -> Call[kronvex.WirePage]:
         """The call that fetches the next page."""
-        return calls.page(self.agent_id, self.within, self.number, self.after)
+        return calls.page(self.agent_id, self.within, self.number, self.after, history=self.history)
 
     def take(self, page: kronvex.WirePage) -> list[Memory]:
         """The memories of this page that are in scope and were not given before."""

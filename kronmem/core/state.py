@@ -12,9 +12,9 @@ from pydantic_core import to_json
 from kronmem.api import ids, paths
 from kronmem.api.replies import StateKeysReply
 from kronmem.core import botwire, calls, inputs
-from kronmem.core.exchange import Flow, Link, exchange
+from kronmem.core.exchange import Flow, Link, Pause, exchange
 from kronmem.core.wire import Call, Reply, parse_json
-from kronmem.errors import ConfigError, NotFoundError, StatusError
+from kronmem.errors import ConfigError, ConflictError, NotFoundError, StatusError
 
 T = TypeVar("T")
 
@@ -27,6 +27,7 @@ class _WireState(BaseModel):
     """The part of a `StateReply` that is read; a service may leave the times out."""
 
     value: JsonValue
+    updated_at: str | None = None
 
 
 _VALUE, _KEYS = TypeAdapter(_WireState), TypeAdapter(StateKeysReply)
@@ -44,6 +45,38 @@ def put(agent_id: str, key: str, value: JsonValue, link: Link, timeout: float) -
     text = to_json(checked).decode()
     ours = _call("PUT", agent_id, key, calls.acknowledged, body=b'{"value":' + text.encode() + b"}")
     return (yield from _either(ours, partial(botwire.put, agent_id, key, text, link, timeout), link, timeout))
+
+
+def update(
+    agent_id: str, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue, link: Link, timeout: float
+) -> Flow[JsonValue]:
+    """Read, change and write as one step: asked again with the new value when somebody else was faster."""
+    ends = link.now() + timeout
+    while True:
+        old = yield from _stamped(agent_id, key, link, ends - link.now())
+        new = function(default if old is None else old.value)
+        body = to_json({"value": inputs.json_value(new, "the value", [ids.MAX_STATE])})
+        stamp = "null" if old is None else f'"{old.updated_at}"'
+        body = body[:-1] + f',"if_updated_at":{stamp}}}'.encode()
+        try:
+            yield from exchange(_call("PUT", agent_id, key, calls.acknowledged, body=body), link, ends - link.now())
+            return new
+        except ConflictError:
+            yield Pause(0.005 * link.random())
+
+
+def _stamped(agent_id: str, key: str, link: Link, timeout: float) -> Flow[_WireState | None]:
+    if "state" in link.lacks:
+        raise ConfigError(_NO_UPDATE)
+    try:
+        return (yield from exchange(_call("GET", agent_id, key, partial(parse_json, _VALUE)), link, timeout))
+    except NotFoundError as error:
+        if error.message == "State not found":
+            return None
+        raise ConfigError(_NO_UPDATE) from None
+
+
+_NO_UPDATE = "state.update needs a kronmem service: this one cannot compare and write in one step"
 
 
 def delete(agent_id: str, key: str, link: Link, timeout: float) -> Flow[None]:

@@ -14,12 +14,16 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from kronmem.errors import ReplyError, StatusError, status_class
+from kronmem.errors import ConfigError, ReplyError, StatusError, status_class
 
 if TYPE_CHECKING:
     from kronmem.core.steps import Asker, Flow
 
 T = TypeVar("T")
+
+NO_REASON = "the service gave no readable reason"
+SINCE = "0.2"
+"""The version of our service that answers the routes which `Call.needs` speaks of."""
 U = TypeVar("U")
 
 
@@ -75,6 +79,8 @@ class Call(Generic[T]):
     """Looks at the vendor's own server first, and may refuse the call."""
     attempts: int | None = None
     """How often it may be tried; None: as often as the client retries."""
+    needs: str | None = None
+    """The feature of our own service that this call needs, for the error where a service has no such route."""
 
     def request(self, agent_ref: str | None = None, *, vendor: bool = False) -> Request:
         """Make the request, with the agent under the id the service knows."""
@@ -105,6 +111,7 @@ class Call(Generic[T]):
             None if mend is None else mended,
             self.before,
             self.attempts,
+            self.needs,
         )
 
 
@@ -112,7 +119,14 @@ def read(call: Call[T], reply: Reply) -> T:
     """Turn a reply into the call's answer, or raise the error that the service meant."""
     if 200 <= reply.status < 300:
         return call.parse(reply)
+    if call.needs is not None and has_no_route(reply):
+        raise ConfigError(f"{call.needs} needs a kronmem service of version {SINCE} or newer: this one cannot do it")
     raise status_error(reply)
+
+
+def has_no_route(reply: Reply) -> bool:
+    """Does the service not know this path or method at all?"""
+    return reply.status == 405 or (reply.status == 404 and detail(reply) in {"Not Found", None})
 
 
 def status_error(reply: Reply) -> StatusError:
@@ -192,7 +206,7 @@ def _message(reply: Reply) -> str:
         return str(fields.get("message") or fields.get("error") or "no message")[:500]
     if isinstance(said, list):
         return "; ".join(_item(item) for item in cast("list[object]", said)[:5])[:500] or "no message"
-    return "the service gave no readable reason"
+    return NO_REASON
 
 
 def _item(item: object) -> str:

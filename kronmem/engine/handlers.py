@@ -61,6 +61,7 @@ def _handles(
 # Memories
 
 
+@_handles(routes.UPSERT)
 @_handles(routes.REMEMBER)
 def _remember(engine: Engine, asked: Invocation[requests.RememberRequest]) -> replies.MemoryReply:
     return _stored(engine, asked.place, [_draft(asked.body, asked.key)])[0]
@@ -212,6 +213,7 @@ def _get_memory(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.Memo
     return serialize.memory(asked.place.agent, engine.memory(asked.place, asked.ids["memory"]))
 
 
+@_handles(routes.UPDATE)
 @_handles(routes.UPDATE_MEMORY)
 def _update_memory(engine: Engine, asked: Invocation[requests.UpdateRequest]) -> replies.MemoryReply:
     body = asked.body

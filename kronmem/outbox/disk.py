@@ -80,6 +80,10 @@ class DurableFile:
             self._busy_until = 0.0
         return answer
 
+    def scrub(self, timeout: float) -> bool:
+        """See that no deleted text is left in the file and its log."""
+        return self._file.scrub(timeout)
+
     # ── a full disk ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def make_reserve(self) -> None:

@@ -290,13 +290,23 @@ class OutboxFile:
         where = " WHERE service = ? AND mark = ? AND agent = ? AND id = ?"
         return self._withdraw(where, (lane.service, lane.mark, agent_id, client_id)) > 0
 
-    def cancel_all(self, lane: Lane, agent_id: str, session_id: str | None) -> int:
-        """Take back everything of an agent, or of one session of it."""
-        where = " WHERE service = ? AND mark = ? AND agent = ?" + ("" if session_id is None else " AND session = ?")
-        values = (lane.service, lane.mark, agent_id) + (() if session_id is None else (session_id,))
-        return self._withdraw(where, values)
+    def cancel_all(self, lane: Lane, agent_id: str, session_id: str | None, before: float | None = None) -> int:
+        """Take back everything of an agent, of one session of it, or from before a time."""
+        bounds = {" AND session = ?": session_id, " AND created < ?": before}
+        given = {clause: value for clause, value in bounds.items() if value is not None}
+        where = " WHERE service = ? AND mark = ? AND agent = ?" + "".join(given)
+        return self._withdraw(where, (lane.service, lane.mark, agent_id, *given.values()))
 
-    def _withdraw(self, where: str, values: tuple[str, ...]) -> int:
+    def erase(self, lane: Lane, agent_id: str) -> bool:
+        """Drop the ids under which the service keeps an agent's memories, and every byte that was deleted before."""
+
+        def work(db: Connection) -> None:
+            db.execute("DELETE FROM delivered WHERE service = ? AND agent = ?", (lane.service, agent_id))
+
+        self.write(work)
+        return self._disk.scrub(self._timeout)
+
+    def _withdraw(self, where: str, values: tuple[str | float, ...]) -> int:
         # Looked for first: reading needs no lock, and most of the time there is nothing to take back.
         if self.read(lambda db: db.execute(f"SELECT 1 FROM waiting{where} LIMIT 1", values).fetchone()) is None:
             return 0

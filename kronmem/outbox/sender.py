@@ -132,11 +132,12 @@ class Sender:
 
 def aged(row: Waiting, now: float) -> calls.Draft | None:
     """The draft with what is left of its lifetime; None when it has already run out."""
-    ttl = row.draft.ttl
-    if not ttl or row.draft.pinned:
-        return row.draft
+    draft = replace(row.draft, said_at=row.created)
+    ttl = draft.ttl
+    if not ttl or draft.pinned:
+        return draft
     left = row.created + ttl.get("ttl_seconds", ttl.get("ttl_days", 0) * 86_400) - now
     if left <= 0:
         return None
     # A lifetime that has hardly begun stays as it was said; 60 seconds is the least a service takes.
-    return row.draft if now - row.created < 60 else replace(row.draft, ttl={"ttl_seconds": max(60, round(left))})
+    return draft if now - row.created < 60 else replace(draft, ttl={"ttl_seconds": max(60, round(left))})

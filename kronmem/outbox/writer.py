@@ -21,7 +21,7 @@ from kronmem.core import calls, flows
 from kronmem.core.exchange import Breaker, Flow, Link, Pause, Retry, exchange, local
 from kronmem.core.names import Names
 from kronmem.errors import DeadlineError, KronmemError, OutboxFullError
-from kronmem.models import Memory
+from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
 from kronmem.outbox.journal import OutboxJournal
 from kronmem.transport.drive import Transport
@@ -141,14 +141,28 @@ class OutboxWriter:
             call = calls.forget(agent_id, known or memory_id)
         return (yield from exchange(call, link, ends - link.now()))
 
-    def clear(self, agent_id: str, session_id: str | None, flow: Flow[int]) -> Flow[int]:
-        """Delete what waits, then what is stored: a cleared memory must not come back out of the queue."""
-        waiting = 0
+    def clear(self, agent_id: str, session_id: str | None, before: datetime | None, flow: Flow[int]) -> Flow[int]:
+        """Delete waiting rows, then stored ones: a cleared memory must not come back out of the queue."""
+        return (yield from self._cancelled(agent_id, session_id, before)) + (yield from flow)
+
+    def erase(self, agent_id: str, flow: Flow[Erasure]) -> Flow[Erasure]:
+        """Erase waiting rows and those that say where a memory was delivered, then everything at the service."""
+        waiting = yield from self._cancelled(agent_id, None, None)
+        clean = True
         if self.exists():
-            waiting = yield from local(
-                lambda: self.ask(lambda file, lane: file.cancel_all(lane, agent_id, session_id), self._timeout)
+            clean = yield from local(lambda: self.ask(lambda file, lane: file.erase(lane, agent_id), self._timeout))
+        done = yield from flow
+        return done.model_copy(update={"queued": waiting, "complete": done.complete and clean})
+
+    def _cancelled(self, agent_id: str, session_id: str | None, before: datetime | None) -> Flow[int]:
+        if not self.exists():
+            return 0
+        until = None if before is None else before.timestamp()
+        return (
+            yield from local(
+                lambda: self.ask(lambda file, lane: file.cancel_all(lane, agent_id, session_id, until), self._timeout)
             )
-        return waiting + (yield from flow)
+        )
 
     def _well(self, paused: bool, timeout: float) -> Flow[None]:
         """The service stored something: nothing waits for a pause that it asked for earlier."""
@@ -373,5 +387,7 @@ def _queued(draft: calls.Draft) -> Memory:
         metadata=draft.metadata,
         created_at=datetime.now(timezone.utc),
         pinned=draft.pinned,
+        role=draft.role,
+        key=draft.key,
         queued=True,
     )

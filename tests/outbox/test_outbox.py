@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -212,10 +213,9 @@ def test_what_was_queued_is_delivered_behind_the_callers_back(kind: str, tmp_pat
         assert flushed(client) == 0
         assert texts(server) == [f"text {n}" for n in range(5)]
         assert [request.headers["idempotency-key"] for request in server.requests] == ids
-        assert server.requests[0].body["metadata"] == {
-            "n": 0,
-            "kronmem": {"id": ids[0], "type": "decision", "tags": ["t"]},
-        }
+        metadata = server.requests[0].body["metadata"]
+        assert datetime.fromisoformat(metadata["kronmem"].pop("said_at")).tzinfo is not None
+        assert metadata == {"n": 0, "kronmem": {"id": ids[0], "type": "decision", "tags": ["t"]}}
         client.forget("alice", ids[2])
         assert server.requests[-1].path == f"/api/v1/agents/alice/memories/service-{ids[2]}"
 

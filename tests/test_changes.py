@@ -1,0 +1,201 @@
+"""Keys, updates, history, times and erasure through both shells, embedded and served, and the services that lack them."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kronmem import Client, ConfigError, ConflictError, InvalidInputError, KronmemError, Memory, NotFoundError
+from kronmem.api.requests import RestoredMemory
+from kronmem.core import calls
+from tests.conftest import opened
+from tests.services import KronvexServer, RawServer
+from tests.services.kronmem import ServedKronmem
+from tests.services.raw import respond
+from tests.shells import shell
+
+A, B, C = "Ada lives in Paris", "Ada lives in Berlin", "Ada lives in Rome"
+
+
+@pytest.fixture(params=["embedded", "served"])
+def client(request: pytest.FixtureRequest, kind: str) -> Iterator[Any]:
+    """Any shell on an embedded database or a served one, seen as blocking."""
+    with opened(str(request.param), kind, request) as made:
+        yield made
+
+
+def test_a_key_has_one_current_memory_and_a_history(client: Any) -> None:
+    paris = client.remember("ada", A, key="home_city", role="user")
+    berlin = client.remember("ada", B, key="home_city")
+    assert (paris.key, paris.role, paris.superseded_by) == ("home_city", "user", None)
+    assert [hit.content for hit in client.recall("ada", "Where does Ada live?")] == [B]
+    assert [one.content for one in client.memories("ada")] == [B]
+    assert [one.content for one in client.memories("ada", history=True)] == [B, A]
+    assert [(one.content, one.superseded_by) for one in client.history("ada", paris.id)] == [(B, None), (A, berlin.id)]
+    assert client.get("ada", paris.id).superseded_by == berlin.id
+    rome = client.remember("ada", C, supersedes=berlin.id)
+    assert rome.key == "home_city"
+    assert "Berlin" not in client.inject_context("ada", "Where does Ada live?")
+
+
+def test_an_update_keeps_the_former_text(client: Any) -> None:
+    memory = client.remember("ada", "the port is 8080", tags=["net"])
+    changed = client.update("ada", memory.id, content="the port is 9090", metadata={"n": 1}, ttl_days=3)
+    assert (changed.id, changed.content, changed.tags, changed.metadata) == (
+        memory.id,
+        "the port is 9090",
+        ("net",),
+        {"n": 1},
+    )
+    assert changed.updated_at is not None
+    assert changed.expires_at is not None
+    assert client.update("ada", memory.id, ttl_days=0).expires_at is None
+    assert client.update("ada", memory.id, pinned=True).pinned
+    assert [one.content for one in client.history("ada", memory.id)] == ["the port is 9090", "the port is 8080"]
+    client.remember("ada", "another text")
+    with pytest.raises(ConflictError):
+        client.update("ada", memory.id, content="another text")
+    with pytest.raises(NotFoundError):
+        client.update("ada", "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d", content="x")
+    with pytest.raises(NotFoundError):
+        client.get("nobody", memory.id)
+
+
+def test_times_bound_every_read(client: Any) -> None:
+    client.remember("ada", "tea at five")
+    before = datetime.now(timezone.utc) - timedelta(hours=1)
+    for bounds, found in (({"since": before}, 1), ({"until": before.isoformat()}, 0), ({"since": "2999-01-01"}, 0)):
+        assert len(client.recall("ada", "tea", **bounds)) == found
+        assert len(list(client.memories("ada", **bounds))) == found
+        assert bool(client.inject_context("ada", "tea", **bounds)) == bool(found)
+    naive = datetime.now() - timedelta(hours=1)  # noqa: DTZ005 -- a user's own clock
+    assert len(client.recall("ada", "tea", since=naive)) == 1
+    assert client.clear("ada", before=before) == 0
+    assert client.clear("ada", before=datetime.now(timezone.utc) + timedelta(hours=1)) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"since": "yesterday"}, {"since": 5}, {"until": ""},
+    ],
+)  # fmt: skip
+def test_times_that_cannot_be_read_are_refused_before_anything_is_sent(wrong: dict[str, Any]) -> None:
+    with Client("http://127.0.0.1:9", outbox=False) as client, pytest.raises(InvalidInputError, match="ISO 8601"):
+        client.recall("ada", "tea", **wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"role": "system"}, {"key": " "}, {"key": "x" * 256}, {"supersedes": "a/b"}, {"key": 5}]
+)
+def test_bad_keys_roles_and_ids_are_refused_before_anything_is_sent(wrong: dict[str, Any]) -> None:
+    with Client("http://127.0.0.1:9") as client:
+        for method in (client.remember, client.remember_later):
+            with pytest.raises(InvalidInputError):
+                method("ada", "text", **wrong)
+        with pytest.raises(InvalidInputError, match="at least one"):
+            client.update("ada", "some-id")
+
+
+def test_erasing_counts_everything_and_leaves_nothing(client: Any) -> None:
+    client.remember("ada", A, key="city")
+    client.remember("ada", B, key="city")
+    client.state("ada").set("k", 1)
+    erased = client.erase("ada")
+    assert (erased.memories, erased.history, erased.state, erased.complete) == (1, 1, 1, True)
+    assert list(client.memories("ada", history=True)) == []
+    assert client.state("ada").keys() == []
+    assert client.erase("ada").memories == 0
+
+
+def test_state_is_changed_in_one_step(client: Any) -> None:
+    state = client.state("ada")
+    assert state.update("n", lambda value: (value or 0) + 1) == 1
+    assert state.update("n", lambda value: value + 1) == 2
+    assert state.update("list", lambda value: [*value, "x"], default=[]) == ["x"]
+    assert state.get("n") == 2
+
+
+def test_many_that_count_at_once_lose_no_step(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+
+    def count() -> None:
+        with Client(url, timeout=60.0) as client:
+            for _ in range(25):
+                client.state("ada").update("n", lambda value: int(str(value or 0)) + 1)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with Client(url) as client:
+        assert client.state("ada").get("n") == 100
+
+
+def test_a_service_without_keys_is_named_and_gets_nothing(kind: str, tmp_path: Path) -> None:
+    with (
+        RawServer(lambda _connection, _request: respond(404, body={"detail": "Not Found"})) as old,
+        shell(kind, old.url, outbox=tmp_path / "o.db") as client,
+    ):
+        with pytest.raises(ConfigError, match=r"key= or supersedes= needs a kronmem service of version 0\.2"):
+            client.remember("ada", A, key="city")
+        with pytest.raises(KronmemError, match=r"key= or supersedes="):
+            client.remember_many("ada", [A, B], key="city")
+        with pytest.raises(ConfigError, match=r"update of text"):
+            client.update("ada", "some-id", content="x")
+        assert {request.path.rsplit("/", 1)[1] for request in old.requests} == {"upsert", "update"}
+
+
+def test_kronvex_refuses_keys_and_does_the_rest_by_its_own_calls(kind: str) -> None:
+    with KronvexServer() as server, shell(kind, server.url, api_key=server.key, outbox=False) as client:
+        one = client.remember("ada", "tea at five", role="user")
+        with pytest.raises(ConfigError, match="key="):
+            client.remember("ada", A, key="city")
+        with pytest.raises(ConfigError, match="update of text"):
+            client.update("ada", one.id, content="tea at six")
+        assert client.update("ada", one.id, pinned=True).pinned
+        assert client.get("ada", one.id).role == "user"
+        assert [memory.id for memory in client.history("ada", one.id)] == [one.id]
+        assert client.clear("ada", before=datetime.now(timezone.utc) + timedelta(days=1)) == 1
+        client.remember("ada", "coffee at nine")
+        erased = client.erase("ada")
+        assert (erased.memories, erased.complete) == (1, False)
+        assert list(client.memories("ada")) == []
+
+
+def test_a_late_delivery_does_not_bury_what_was_said_since(tmp_path: Path) -> None:
+    with ServedKronmem(tmp_path / "memory.db") as server:
+        with Client("http://127.0.0.1:9", outbox=tmp_path / "o.db", timeout=1.0) as away:
+            away.remember_later("ada", A, key="city")
+        moved = sqlite3.connect(tmp_path / "o.db", isolation_level=None)
+        moved.execute("UPDATE waiting SET service = ?", (server.url,))
+        moved.close()
+        with Client(server.url, outbox=False) as direct:
+            direct.remember("ada", B, key="city")
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            assert client.outbox.flush(30.0) == 0
+            assert [one.content for one in client.memories("ada", history=True)] != [A]
+            assert [one.content for one in client.memories("ada")] == [B]
+
+
+def test_no_fragment_of_an_erased_text_is_left_in_the_outbox(tmp_path: Path) -> None:
+    with Client("http://127.0.0.1:9", outbox=tmp_path / "o.db", timeout=1.0) as client:
+        client.remember_later("ada", "zanzibar xylophone")
+        client.remember_later("bob", "stays here")
+        with pytest.raises(Exception, match="cannot connect"):
+            client.erase("ada")
+        raw = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.name != "o.db-reserve")
+        assert b"zanzibar" not in raw
+        assert b"stays here" in raw
+
+
+def test_what_is_restored_is_what_an_export_holds() -> None:
+    assert set(RestoredMemory.model_fields) == calls._RESTORED  # pyright: ignore[reportPrivateUsage]
+    assert set(Memory.model_fields) - calls._RESTORED == {"agent_id", "deduplicated", "queued"}  # pyright: ignore[reportPrivateUsage]
