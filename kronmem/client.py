@@ -355,10 +355,13 @@ class Client:
         max_chars: int | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        fill: bool = True,
     ) -> str:
-        """Make a block of text for a prompt from the memories that fit `query`; "" when nothing fits.
+        """Make a block of text for a prompt: pinned memories, those that fit `query`, then the profile up to `limit`.
 
-        The block is fenced and says that it is data. `max_chars` bounds the whole block; what does not fit is left out.
+        The profile is preferences, decisions and the newest memories; filters hold for all of it, and "" means that
+        nothing passes them. `fill=False` takes only the memories that fit. The block is fenced and says that it is
+        data; `max_chars` bounds the whole block, and memories that do not fit into it are left out.
         """
         return self._run(
             self._wiring.inject_context(
@@ -366,6 +369,7 @@ class Client:
                 query,
                 limit,
                 max_chars,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,

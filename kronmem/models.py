@@ -48,6 +48,9 @@ class Hit(_Model):
     excerpt: str = ""
     """The passage of a long memory that answers, about 60 words; the whole text of a short one."""
 
+    filled: bool = False
+    """True: nothing about it fits the question; it fills a context up."""
+
     @property
     def content(self) -> str:
         """The text of the memory."""

@@ -230,11 +230,18 @@ class Wiring:
         return calls.recall(agent_id, query, limit, within, threshold, most=most, count_access=count_access)
 
     def inject_context(
-        self, agent_id: str, query: str, limit: int, max_chars: int | None, **filters: Unpack[ReadFilters]
+        self,
+        agent_id: str,
+        query: str,
+        limit: int,
+        max_chars: int | None,
+        fill: bool = True,
+        **filters: Unpack[ReadFilters],
     ) -> Call[str]:
         """Check and redact the question that a context is made for."""
-        within = calls.scope(**filters)
-        return calls.inject_context(agent_id, self.redacted(query), limit, within, max_chars, most=self.link.most_hits)
+        within, most = calls.scope(**filters), self.link.most_hits
+        query = self.redacted(query) if query.strip() else query
+        return calls.inject_context(agent_id, query, limit, within, max_chars, most=most, fill=fill)
 
     def check_state(self, where: Wiring) -> None:
         """Kronvex keeps no state: say so before anything is sent."""

@@ -125,7 +125,7 @@ def test_scopes_and_wiring_know_every_option_of_the_client(client: type, scope: 
     assert keywords["remember"] == keywords["remember_later"] == writes | {"memory_id", "supersedes"}
     assert keywords["remember_many"] == writes
     assert keywords["recall"] == reads | {"threshold", "count_access"} == reads | set(RecallOptions.__annotations__)
-    assert keywords["inject_context"] == reads | {"max_chars"}
+    assert keywords["inject_context"] == reads | {"max_chars", "fill"}
     assert keywords["memories"] == reads | {"history"}
 
 

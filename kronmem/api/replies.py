@@ -44,6 +44,8 @@ class HitReply(TypedDict):
     similarity: float
     confidence: float
     score: float
+    excerpt: str
+    filled: bool
 
 
 class FlatHitReply(MemoryReply):
@@ -52,6 +54,8 @@ class FlatHitReply(MemoryReply):
     similarity: float
     confidence: float
     score: float
+    excerpt: str
+    filled: bool
 
 
 class RecallReply(TypedDict):

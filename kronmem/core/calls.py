@@ -179,25 +179,28 @@ def recall(
 
 
 def inject_context(
-    agent_id: str, query: str, limit: int, within: Scope, max_chars: int | None, *, most: int
+    agent_id: str, query: str, limit: int, within: Scope, max_chars: int | None, *, most: int, fill: bool = True
 ) -> Call[str]:
-    """Fetch ready-made context; with a session, type or tags make it from a recall: the service's own ignores them."""
+    """Fetch the memories of a context, and render them ourselves: a service's own block may hold superseded text."""
     if max_chars is not None:
         inputs.whole(max_chars, "max_chars", 1, 10_000_000)
-    render = partial(context.render, source=agent_id, max_chars=max_chars)
-    if within.narrow:
-        return recall(agent_id, query, limit, within, None, most=most).then(render)
     inputs.limit(limit, most)
-    body = kronvex.recall_body(inputs.text(query, "query"), limit, within)
+    render = partial(context.render, source=agent_id, max_chars=max_chars)
+    # Nothing in particular may be asked here: that is a question too.
+    text = inputs.text(query, "query") if query.strip() else ids.GENERAL_QUERY
+    body = kronvex.recall_body(text, limit, within, fill=fill)
+    asked = kronvex_reading.Question(agent_id, text, limit, within, None)
 
     def parse(reply: Reply) -> str:
         found, ready = kronvex.context(reply, agent_id)
-        if found is None:
+        if found is None:  # no memories are listed at all: its own block is the only text
             return context.fence(ready, source=agent_id, max_chars=max_chars)
-        # The service's own block may hold superseded text: it counts only where no memories are listed.
-        return render(found[:limit])
+        return render(kronvex.keep(found, limit=limit, within=within, threshold=None))
 
-    return _of_agent("inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body)
+    def mend(reply: Reply, asker: Asker) -> Flow[str]:
+        return render((yield from kronvex_reading.filled(asked, reply, asker, fill=fill)))
+
+    return _of_agent("inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body, mend=mend)
 
 
 def page(

@@ -108,10 +108,12 @@ class _WireScores(BaseModel):
 class _WireHit(_WireScores):
     memory: WireMemory
     excerpt: str | None = None
+    filled: bool | None = None
 
 
 class _WireFlatHit(WireMemory, _WireScores):
     excerpt: str | None = None
+    filled: bool | None = None
 
 
 class _WireRecall(BaseModel):
@@ -262,7 +264,10 @@ def unscored(wire: WireMemory, agent_id: str) -> Hit:
     """A hit that the service gave no scores for."""
     memory = to_memory(wire, agent_id)
     return _made(
-        Hit, {"memory": memory, "similarity": 0.0, "confidence": 0.0, "excerpt": memory.content}, _UNSCORED, None
+        Hit,
+        {"memory": memory, "similarity": 0.0, "confidence": 0.0, "excerpt": memory.content, "filled": True},
+        _UNSCORED,
+        None,
     )
 
 
@@ -385,10 +390,22 @@ def _hit(row: _WireHit | _WireFlatHit, agent_id: str) -> Hit:
     memory = to_memory(_wire(row), agent_id)
     similarity = row.similarity if row.similarity is not None else row.score
     excerpt = row.excerpt if row.excerpt is not None else memory.content
+    filled = bool(row.filled)
     if similarity is None:  # the tutorials' reply may carry no score: keep the order it came in
-        return _made(Hit, {"memory": memory, "similarity": 0.0, "confidence": 0.0, "excerpt": excerpt}, _UNSCORED, None)
+        return _made(
+            Hit,
+            {"memory": memory, "similarity": 0.0, "confidence": 0.0, "excerpt": excerpt, "filled": filled},
+            _UNSCORED,
+            None,
+        )
     confidence = row.confidence if row.confidence is not None else similarity
-    fields = {"memory": memory, "similarity": similarity, "confidence": confidence, "excerpt": excerpt}
+    fields = {
+        "memory": memory,
+        "similarity": similarity,
+        "confidence": confidence,
+        "excerpt": excerpt,
+        "filled": filled,
+    }
     return _made(Hit, fields, _HIT_FIELDS, None)
 
 

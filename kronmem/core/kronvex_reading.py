@@ -59,6 +59,22 @@ def recalled(asked: Question, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
     return hits[: asked.limit]
 
 
+def filled(asked: Question, reply: Reply, asker: Asker, *, fill: bool) -> Flow[list[Hit]]:
+    """Read an injected context; with fewer memories than wanted, one page of the listing fills it up."""
+    if reply.status >= 300:
+        raise status_error(reply)
+    listed, _ = kronvex.context(reply, asked.agent_id)
+    hits = asked.keep(listed or [])
+    if not fill or len(hits) >= asked.limit:
+        return hits
+    page = yield from asker.ask(server.page(asked.agent_id, 1))
+    alive = [kronvex.unscored(row, asked.agent_id) for row in page.memories if not row.superseded]
+    shown = {hit.memory.id for hit in hits}
+    rest = asked.keep([hit for hit in alive if hit.memory.id not in shown])
+    rest.sort(key=lambda hit: (not hit.memory.pinned, hit.memory.memory_type not in ("preference", "decision")))
+    return [*hits, *rest][: asked.limit]
+
+
 def _behind(asked: Question, shown: set[str], asker: Asker) -> Flow[list[Hit]]:
     """Memories past the 20 closest, by the words they share with the query; they carry no score."""
     memory_type = kronvex.sent_type(asked.within.memory_type)

@@ -13,9 +13,11 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
+from kronmem.engine import profile
+from kronmem.engine.codes import CodeCache
 from kronmem.engine.embedding import Embed, Embedder
 from kronmem.engine.filling import Filler
-from kronmem.engine.recall import Hit, Search, latest, search
+from kronmem.engine.recall import Hit, Search, is_general, search
 from kronmem.engine.remembering import (
     RECEIPTS_KEPT,
     SWEPT,
@@ -28,7 +30,7 @@ from kronmem.engine.remembering import (
     restore,
     update,
 )
-from kronmem.engine.store import Draft, Erased, Filter, Page, Row, Space, StateValue, Store, Totals
+from kronmem.engine.store import Draft, Erased, Filter, Page, Reader, Row, Space, StateValue, Store, Totals
 from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
 
 ANY_TIME = -1.0
@@ -45,6 +47,7 @@ class Engine:
         self._now = now
         self._embedder = Embedder(store, embed) if embed else None
         self._filler = Filler(store)
+        self._codes = CodeCache()
 
     def close(self) -> None:
         """Stop what runs in the background and close the store."""
@@ -79,15 +82,28 @@ class Engine:
         with self._store.read(place.timeout) as rows:
             self._filler.look(rows)
             space = rows.find_space(place.owner, place.agent)
-            hits = search(rows, space, asked, now, vector) if space else []
+            hits = self._found(rows, space, asked, now, vector) if space else []
         return self._counted(space, hits) if asked.count_access else hits
 
-    def latest(self, place: Place, only: Filter, limit: int) -> list[Hit]:
-        """What to know when nothing was asked: pinned memories, then the newest."""
+    def _found(
+        self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
+    ) -> list[Hit]:
+        kept = self._codes.of(rows, space)
+        with kept.lock:
+            return search(rows, space, asked, now, kept.codes, vector)
+
+    def context(self, place: Place, asked: Search, *, fill: bool) -> list[Hit]:
+        """What to know for a question: the memories that answer it and, filled up, those that say most besides."""
+        now = self._now()
+        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
         with self._store.read(place.timeout) as rows:
-            space = rows.find_space(place.owner, place.agent)
-            hits = latest(rows, space, only, limit, self._now()) if space else []
-        return self._counted(space, hits)
+            self._filler.look(rows)
+            if (space := rows.find_space(place.owner, place.agent)) is None:
+                return []
+            hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector)
+            if fill:
+                hits = profile.fill(rows, space, hits, asked.only, asked.limit, now)
+        return self._counted(space, hits) if asked.count_access else hits
 
     def _counted(self, space: Space | None, hits: list[Hit]) -> list[Hit]:
         if space and hits:

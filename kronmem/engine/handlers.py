@@ -16,12 +16,12 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from kronmem.api import ids, replies, requests, routes
+from kronmem.api import replies, requests, routes
 from kronmem.api.requests import EmptyRequest
 from kronmem.api.routes import AnyRoute, Route
 from kronmem.engine import serialize
 from kronmem.engine.engine import ANY_TIME, Engine
-from kronmem.engine.recall import Hit, Search
+from kronmem.engine.recall import Search, is_general
 from kronmem.engine.remembering import Change, Place
 from kronmem.engine.store import Draft, Filter, Page, Row
 from kronmem.errors import InvalidRequestError
@@ -142,17 +142,13 @@ def _search(body: requests.RecallRequest) -> Search:
 
 @_handles(routes.INJECT_CONTEXT)
 def _inject_context(engine: Engine, asked: Invocation[requests.RecallRequest]) -> replies.ContextReply:
-    hits = _context_hits(engine, asked)
+    reserved = asked.body.kronmem
+    # Programs that know nothing of filling ask "general context" and expect the profile for it.
+    search = _search(asked.body)
+    hits = engine.context(asked.place, search, fill=reserved.fill if reserved else is_general(search.query))
     context = serialize.context(hits)
     memories = [serialize.hit(asked.place.agent, hit) for hit in hits]
     return {"context_block": context, "context": context, "memories_used": len(hits), "memories": memories}
-
-
-def _context_hits(engine: Engine, asked: Invocation[requests.RecallRequest]) -> list[Hit]:
-    search = _search(asked.body)
-    if search.query == ids.GENERAL_QUERY:
-        return engine.latest(asked.place, search.only, search.limit)
-    return engine.recall(asked.place, search)
 
 
 @_handles(routes.LIST_MEMORIES)

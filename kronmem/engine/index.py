@@ -7,8 +7,10 @@ import hmac
 import struct
 from collections.abc import Iterable, Sequence
 
-from kronmem.engine import passages, terms
-from kronmem.engine.store import PLACE_BITS, Filter, Indexed, Posting, Row, Space
+from kronmem.engine import indexing, terms
+from kronmem.engine.meaning import SIZE
+from kronmem.engine.scan import pack_codes
+from kronmem.engine.store import Filter, Indexed, Posting, Row, Space
 
 SEEK = 8
 """Looking one number up costs about as much as reading so many in a row: the bound between the two ways to filter."""
@@ -47,24 +49,8 @@ def posted(row: Row) -> tuple[list[str], int]:
     if not row.passages:  # as schema 1 indexed it: the text as a whole, without tags and type
         counted = terms.count_terms(row.content)
         return [*counted, *labels(row)], min(sum(counted.values()), MAX_LENGTH)
-    by_term, lengths = _by_passage(row)
-    return [*by_term, *labels(row)], sum(lengths)
-
-
-def _by_passage(row: Row) -> tuple[dict[str, list[tuple[int, int]]], tuple[int, ...]]:
-    """By term, the passages it occurs in and how many times there; and how many terms each passage has."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    lengths: list[int] = []
-    for place, (start, end) in enumerate(passages.split(row.content)):
-        counted = terms.count_terms(row.content[start:end])
-        lengths.append(sum(counted.values()))
-        for term, times in counted.items():
-            found.setdefault(term, []).append((place, times))
-    # What it is filed under can be asked for like a word of its text, and makes that text no longer.
-    filed = row.tags if row.memory_type == "fact" else (row.memory_type, *row.tags)
-    for term in terms.count_terms(" ".join(filed)):
-        found.setdefault(term, [(0, 1)])
-    return found, tuple(lengths)
+    found = list(indexing.counted(row.content, row.tags, row.memory_type))
+    return [*dict.fromkeys(term for counts, _ in found for term in counts), *labels(row)], sum(n for _, n in found)
 
 
 def pack_parts(places: Sequence[tuple[int, int]], indexed: Indexed) -> tuple[int, int, int, bytes | None]:
@@ -95,12 +81,20 @@ def spread_of(space: Space, bound: int, oldest: int) -> float:
     return min(bound * space.last / (space.last - oldest + 1), space.count)
 
 
-def memory_of(place: int) -> int:
-    """The number of the memory that a passage belongs to."""
-    return place >> PLACE_BITS
-
-
 def indexed(row: Row) -> Indexed:
     """Everything that a memory is found by."""
-    by_term, lengths = _by_passage(row)
-    return Indexed(by_term, lengths, (0,) * len(lengths), labels(row), b"", b"")
+    entries = list(indexing.entries(row.content, row.role, row.tags, row.memory_type))
+    by_term: dict[str, list[tuple[int, int]]] = {}
+    for entry in entries:
+        for term, times in entry.terms.items():
+            by_term.setdefault(term, []).append((entry.passage, times))
+    kinds = tuple(entry.kind for entry in entries)
+    vectors = [entry.vector for entry in entries]
+    return Indexed(
+        by_term,
+        tuple(entry.length for entry in entries),
+        kinds,
+        labels(row),
+        pack_codes(kinds, vectors),
+        b"".join(vector or bytes(SIZE) for vector in vectors),
+    )

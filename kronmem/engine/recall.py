@@ -1,15 +1,15 @@
-"""One recall: look the question's terms up, score, drop what is filtered or expired, cut. No SQL, no clock."""
+"""One recall: find by words and meaning, weigh, drop filtered, expired and repeated memories. No SQL, no clock."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
-from kronmem.engine import ranking, terms
+from kronmem.engine import indexing, meaning, ranking, scoring, terms
 from kronmem.engine.embedding import cosine
-from kronmem.engine.index import memory_of
-from kronmem.engine.store import Filter, Found, Page, Reader, Row, Space
+from kronmem.engine.scan import Codes
+from kronmem.engine.scoring import MODEL, TABLE, Answers, Score
+from kronmem.engine.store import Filter, Found, Reader, Row, Space
 
 BOUND = 4000
 """Of a term that is said more often, only the newest are read, and those that rarer terms of the question found."""
@@ -19,10 +19,23 @@ COMPLETED = 500
 """So many of those."""
 VARIANTS = 4
 """So many words that begin alike stand for one that nobody used."""
-RESCORED = 100
-"""So many candidates are compared by vector."""
 EVERYTHING = Filter()
 _DAY = 86400.0
+# Words that a repeat adds or drops without saying anything else. No negation is among them, and nobody's name.
+_FILLER = frozenset(
+    (
+        *("a", "an", "the", "so", "well", "oh", "um", "uh", "hm", "please", "just", "really", "very", "quite"),
+        *("actually", "also", "too", "again", "anyway", "btw", "ok", "okay", "yes", "hi", "hey", "hello", "thanks"),
+    )
+)
+
+
+# As stems. The tutorials ask "general context", and people "what do you know about me?".
+_GENERAL = frozenset(
+    stem
+    for word in ("general", "context", "know", "knowledge", "about", "tell", "anything", "everything", "remember")
+    for stem in terms.terms(word)
+) | {*terms.STOPWORDS}
 
 
 @dataclass(frozen=True)
@@ -38,36 +51,42 @@ class Search:
 
 @dataclass(frozen=True)
 class Hit:
-    """A memory that was found; its access count includes this time."""
+    """A memory that was found; its access count includes this time. `similarity` is made of the parts of `score`."""
 
     row: Row
     similarity: float
     confidence: float
+    excerpt: str
+    score: Score | None = None
+    """None where nothing was asked: the memory fills a context up."""
 
 
-def search(rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None = None) -> list[Hit]:
+def search(
+    rows: Reader, space: Space, asked: Search, now: float, codes: Codes, embedded: Sequence[float] | None = None
+) -> list[Hit]:
     """The best memories for a question; none when even the best is too weak to be meant."""
     within = rows.matching(space, asked.only) if asked.only != EVERYTHING else None
-    scores = _score(rows, space, ranking.ask(asked.query), within)
-    gate = ranking.gate(space.count)
-    if vector is not None:
-        scores, gate = _rescore(rows, space, scores, within, vector), ranking.vector_gate(space.count)
-    floor = asked.threshold if asked.threshold is not None else 0.0
-    ranked = [number for number in ranking.best(scores, 4 * asked.limit) if min(scores[number], 1.0) >= floor]
-    live = list(islice(_live(rows, space, ranked, asked.limit, now), asked.limit))
-    if len(live) < asked.limit and len(scores) > len(ranked):  # much has expired: look further down
-        ranked = [number for number in ranking.by_relevance(scores) if min(scores[number], 1.0) >= floor]
-        live = list(islice(_live(rows, space, ranked, asked.limit, now), asked.limit))
-    if asked.threshold is None and live and scores[live[0].number] < gate:
+    words = _score(rows, space, ranking.ask(asked.query), within)
+    closeness = _closeness(rows, space, asked.query, words, codes, within)
+    sense = TABLE
+    if embedded is not None:
+        closeness, sense = _by_model(rows, space, closeness, embedded), MODEL
+    answers = scoring.combine(words, closeness, sense)
+    if asked.threshold is None and answers.silent(space.passages, sense):
         return []
-    return [_hit(row, min(scores[row.number], 1.0), now) for row in live]
+    found = _distinct(_live(rows, space, answers, asked, now), asked.limit)
+    kept = found if asked.threshold is not None else found[: scoring.without_tail([s.similarity for s, _ in found])]
+    return [_hit(row, score, now) for score, row in kept]
 
 
-def latest(rows: Reader, space: Space, only: Filter, limit: int, now: float) -> list[Hit]:
-    """Pinned memories, then the newest; nothing was asked, so nothing is similar."""
-    page = Page(limit=limit)
-    found = rows.page(space, replace(only, pinned=True), page, now) + rows.page(space, only, page, now)
-    return [_hit(row, 0.0, now) for row in islice({row.number: row for row in found}.values(), limit)]
+def is_general(query: str) -> bool:
+    """Whether the query asks for nothing in particular: none of its words can tell one memory from another."""
+    return not set(terms.terms(query)) - _GENERAL
+
+
+def filler(row: Row, now: float) -> Hit:
+    """A memory that nothing was asked about, so nothing is similar."""
+    return _hit(row, None, now)
 
 
 def _score(rows: Reader, space: Space, question: ranking.Question, within: frozenset[int] | None) -> dict[int, float]:
@@ -85,62 +104,96 @@ def _score(rows: Reader, space: Space, question: ranking.Question, within: froze
     bounds |= new
     if any(where.cut for where in found.values()):
         rare = {term: where if not where.cut else replace(where, postings=()) for term, where in found.items()}
-        best = ranking.by_relevance(_by_memory(ranking.score(question, rare, weights)))[:COMPLETED]
+        best = ranking.best(ranking.score(question, rare, weights), COMPLETED)
         found = {
             t: _completed(rows, space, t, where, best) if bounds[t] == BOUND else where for t, where in found.items()
         }
-    return ranking.in_company(_by_memory(ranking.score(question, found, weights)))
-
-
-def _by_memory(scores: Mapping[int, float]) -> dict[int, float]:
-    """The score of each memory: that of its best passage."""
-    found: dict[int, float] = {}
-    for passage, score in scores.items():
-        number = memory_of(passage)
-        if score > found.get(number, 0.0):
-            found[number] = score
-    return found
+    return ranking.score(question, found, weights)
 
 
 def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequence[int]) -> Found:
     """Look a common term up also in the older memories that the rarer terms of the question found."""
     if not where.cut:
         return where
-    missing = frozenset(best) - {memory_of(passage) for passage, _, _ in where.postings}
+    seen = {indexing.number_of(place) for place, _, _ in where.postings}
+    missing = frozenset(map(indexing.number_of, best)) - seen
     return replace(where, postings=[*where.postings, *rows.postings(space, {term: BOUND}, missing)[term].postings])
 
 
-def _live(rows: Reader, space: Space, ranked: list[int], limit: int, now: float) -> Iterator[Row]:
-    """The rows in order, read in steps: what has expired since its last sweep makes room for the next."""
-    for start in range(0, len(ranked), limit):
-        step = ranked[start : start + limit]
-        found = rows.rows(space, step, now)
-        yield from (found[number] for number in step if number in found)
-
-
-def _hit(row: Row, similarity: float, now: float) -> Hit:
-    counted = replace(row, access_count=row.access_count + 1)
-    age = max(now - row.created_at, 0.0) / _DAY
-    sure = ranking.confidence(similarity, age, row.memory_type, counted.access_count)
-    return Hit(counted, round(similarity, 4), round(sure, 4))
-
-
-def _rescore(
+def _closeness(
     rows: Reader,
     space: Space,
-    scores: dict[int, float],
-    within: frozenset[int] | None,
-    vector: Sequence[float],
+    query: str,
+    words: Mapping[int, float],
+    codes: Codes,
+    within: Collection[int] | None,
 ) -> dict[int, float]:
-    """Mix words and vector for the best candidates; where words found too few, the newest memories fill up."""
-    best = ranking.by_relevance(scores)[:RESCORED]
-    numbers = list(dict.fromkeys((*best, *_newest(space, within, RESCORED - len(best)))))
-    vectors = rows.embeddings(space, numbers)
-    mixed = {n: ranking.mix(scores.get(n, 0.0), cosine(vector, vectors.get(n))) for n in numbers}
-    return {**scores, **{number: score for number, score in mixed.items() if score > 0}}
+    """How close in meaning the passages are that the scan names or that the words found first, by place."""
+    question = meaning.vector(query)
+    if not question:
+        return {}
+    places = scoring.to_compare(words, codes.nearest(question, scoring.SCANNED, within))
+    numbers = list(dict.fromkeys(map(indexing.number_of, places)))
+    vectors = rows.vectors(space, numbers)
+    codes.discard(set(numbers) - vectors.keys() - _unfilled(words))
+    asked = meaning.unpacked(question)
+    found: dict[int, float] = {}
+    for place in places:
+        if vector := indexing.vector_at(vectors.get(indexing.number_of(place), b""), place):
+            found[place] = meaning.closeness(asked, vector)
+    return found
 
 
-def _newest(space: Space, within: frozenset[int] | None, wanted: int) -> Iterable[int]:
-    if within is not None:
-        return sorted(within, reverse=True)[:wanted]
-    return range(space.last, max(space.last - 3 * wanted, 0), -1)  # there are gaps
+def _unfilled(words: Mapping[int, float]) -> set[int]:
+    """Memories that the words found are there, whether or not they have a meaning yet."""
+    return set(map(indexing.number_of, words))
+
+
+def _by_model(rows: Reader, space: Space, closeness: dict[int, float], embedded: Sequence[float]) -> dict[int, float]:
+    """The same by the vectors of a model, where a memory has one; the others keep the table's."""
+    vectors = rows.embeddings(space, list(dict.fromkeys(map(indexing.number_of, closeness))))
+    known = {number: cosine(embedded, vector) for number, vector in vectors.items()}
+    return {
+        place: close if (model := known.get(indexing.number_of(place))) is None else max(model, 0.0)
+        for place, close in closeness.items()
+    }
+
+
+def _live(rows: Reader, space: Space, answers: Answers, asked: Search, now: float) -> Iterator[tuple[Score, Row]]:
+    """The hits in order, read in steps: a memory that has expired since its last sweep makes room for the next."""
+    floor = asked.threshold if asked.threshold is not None else 0.0
+    start, step = 0, 2 * asked.limit
+    while True:  # further down each time, for as long as somebody wants more
+        part = answers.best(start + step)[start:]
+        found = rows.rows(space, [score.number for score in part if score.similarity >= floor], now)
+        yield from ((score, found[score.number]) for score in part if score.number in found)
+        if len(part) < step:
+            return
+        start, step = start + step, 4 * step
+
+
+def _distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Score, Row]]:
+    """The first `limit` that say something else each: of near duplicates the pinned or newest one stands for all."""
+    kept: dict[tuple[str, ...], tuple[Score, Row]] = {}
+    for score, row in found:
+        key = _said(row.content)
+        if key in kept:
+            kept[key] = max(kept[key], (score, row), key=lambda one: (one[1].pinned, one[1].number))
+        elif len(kept) < limit:
+            kept[key] = (score, row)
+    return sorted(kept.values(), key=lambda one: (one[0].similarity, one[0].number), reverse=True)
+
+
+def _said(content: str) -> tuple[str, ...]:
+    """The words of a text but for order, case, punctuation and filler."""
+    words = sorted(terms.tokens(content))
+    return tuple(word for word in words if word not in _FILLER) or tuple(words)
+
+
+def _hit(row: Row, score: Score | None, now: float) -> Hit:
+    counted = replace(row, access_count=row.access_count + 1)
+    similarity = score.similarity if score else 0.0
+    age = max(now - row.created_at, 0.0) / _DAY
+    sure = ranking.confidence(similarity, age, row.memory_type, counted.access_count)
+    excerpt = indexing.excerpt(row.content, score.place) if score and row.passages > 1 else row.content
+    return Hit(counted, similarity, round(sure, 4), excerpt, score)

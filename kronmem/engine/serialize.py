@@ -52,6 +52,8 @@ def hit(agent: str, found: Hit) -> HitReply:
         "similarity": found.similarity,
         "confidence": found.confidence,
         "score": found.similarity,
+        "excerpt": found.excerpt,
+        "filled": found.score is None,
     }
 
 
@@ -62,6 +64,8 @@ def flat_hit(agent: str, found: Hit) -> FlatHitReply:
         "similarity": found.similarity,
         "confidence": found.confidence,
         "score": found.similarity,
+        "excerpt": found.excerpt,
+        "filled": found.score is None,
     }
 
 

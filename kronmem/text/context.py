@@ -105,7 +105,9 @@ def _item(number: int, hit: Hit) -> str:
         labels.append(memory.created_at.date().isoformat())
     if isinstance(speaker, str) and speaker.strip():
         labels.append(f"from {_one_line(speaker)}")
-    text = _cut(_harmless(memory.content).strip(), MAX_MEMORY_CHARS)
+    if hit.filled:
+        labels.append("background")
+    text = _cut(_harmless(hit.excerpt or memory.content).strip(), MAX_MEMORY_CHARS)
     return f"{number}. ({', '.join(labels)}) " + text.replace("\n", "\n   ")
 
 

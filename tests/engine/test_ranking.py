@@ -43,9 +43,10 @@ def test_a_name_nobody_mentioned_weighs_double() -> None:
 
 
 def test_neighbours_lift_a_memory_and_strangers_do_not() -> None:
+    near, far = ranking.COMPANY
     lifted = ranking.in_company({1: 0.2, 2: 0.8, 3: 0.2, 9: 0.2})
     assert lifted[1] > lifted[9] == 0.2
-    assert lifted[1] == pytest.approx(0.2 + 0.8 * (0.3 * 0.8 + 0.15 * 0.2))
+    assert lifted[1] == pytest.approx(0.2 + 0.8 * (near * 0.8 + far * 0.2))
 
 
 def test_a_perfect_answer_is_not_overtaken_by_its_neighbours() -> None:

@@ -50,7 +50,7 @@ def test_a_new_memory_and_a_plain_recall_are_one_request_each(server: KronvexSer
         client.remember("alice", "charlie delta", "decision", ttl_days=3)
         client.recall("alice", "alpha bravo")
         client.recall("alice", "alpha bravo", session_id="s", memory_type="fact")
-        client.inject_context("alice", "alpha bravo")
+        client.inject_context("alice", "alpha bravo", fill=False)
         list(client.memories("alice"))
     assert sent == [
         "POST remember",

@@ -168,8 +168,7 @@ class Writing(Reading):
         if indexed is not None:
             words = self._unpost(space.id, old)
             self._new.add_index(space.id, new.number, indexed)
-            # A memory that is filled for the first time is news to nobody's cache.
-            self._count(space, 0, passages - (old.passages or 1), sum(indexed.lengths) - words, 0, bool(old.passages))
+            self._count(space, 0, passages - (old.passages or 1), sum(indexed.lengths) - words, 0, 1)
 
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         self._count(space, -1, -(old.passages or 1), -self._unpost(space.id, old))

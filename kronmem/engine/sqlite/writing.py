@@ -90,8 +90,7 @@ class Writing(Reading):
         sql = "UPDATE memories SET passages = ?, vector = CASE WHEN ? THEN NULL ELSE vector END WHERE key = ?"
         self._db.execute(sql, (len(indexed.lengths), old.content != new.content, where))
         self._count(space.id, 0, len(indexed.lengths) - (old.passages or 1), sum(indexed.lengths) - words)
-        if old.passages:  # a memory that is filled for the first time is news to nobody's cache
-            self._db.execute("UPDATE spaces SET revised = revised + 1 WHERE id = ?", (space.id,))
+        self._db.execute("UPDATE spaces SET revised = revised + 1 WHERE id = ?", (space.id,))
 
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         self._count(space.id, -1, -(old.passages or 1), -self._unpost(space.id, old))

@@ -1,0 +1,98 @@
+"""The index of a memory: the terms and the vector of each of its passages, and the integer that names a passage. Pure.
+
+`place = number << 12 | passage << 2 | kind`: the memory's number in its space, the passage within the memory, and who
+said it. A posting and a vector are stored under their place, so that a recall weighs passages without reading rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from kronmem.engine import meaning, passages, terms
+
+KIND_BITS = 2
+PASSAGE_BITS = 10
+NUMBER_SHIFT = KIND_BITS + PASSAGE_BITS
+MAX_PASSAGES = 1 << PASSAGE_BITS
+"""Passages beyond the 1024th (about 60,000 words) are not indexed."""
+QUESTION_WORDS = 12
+"""A longer text that ends with a question mark tells something too: "I moved to Porto, can you find me a gym?"."""
+
+QUESTION = 1
+REPLY = 2
+_REPLYING = frozenset({"assistant", "tool"})
+_ENDED_BEFORE = re.compile(r"[.!]\s|[。！]")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One passage of a memory as it lies in the index; `vector` is empty if no word of it is known."""
+
+    passage: int
+    kind: int
+    terms: Mapping[str, int]
+    length: int
+    vector: meaning.Vector
+
+
+def entries(content: str, role: str | None, tags: Sequence[str], memory_type: str) -> Iterator[Entry]:
+    """The passages of a memory. The words of its tags and type are found as if the first passage said them too."""
+    said = kind(role, content)
+    spans = islice(passages.split(content), MAX_PASSAGES)
+    for passage, ((start, end), (counts, length)) in enumerate(
+        zip(spans, counted(content, tags, memory_type), strict=True)
+    ):
+        yield Entry(passage, said, counts, length, meaning.vector(content[start:end]))
+
+
+def counted(content: str, tags: Sequence[str], memory_type: str) -> Iterator[tuple[Mapping[str, int], int]]:
+    """Of each passage, how often each term is found in it, and how many terms it has."""
+    for passage, (start, end) in enumerate(islice(passages.split(content), MAX_PASSAGES)):
+        counts = Counter(terms.terms(content[start:end]))
+        length = sum(counts.values())
+        if not passage:
+            # The type that every memory has by default says nothing about this one.
+            filed = tags if memory_type == "fact" else (memory_type, *tags)
+            counts = Counter(dict.fromkeys(terms.terms(" ".join(filed)), 1)) | counts
+        yield counts, length
+
+
+def kind(role: str | None, content: str) -> int:
+    """Who said it, and whether it only asks: `REPLY` for an assistant or a tool, `QUESTION` for a bare question."""
+    return (REPLY if role in _REPLYING else 0) | (QUESTION if _only_asks(content) else 0)
+
+
+def _only_asks(content: str) -> bool:
+    text = content.rstrip()
+    if not text.endswith(("?", "？")) or len(text) > 40 * QUESTION_WORDS:
+        return False
+    return len(text.split()) <= QUESTION_WORDS and not _ENDED_BEFORE.search(text)
+
+
+def place(number: int, passage: int, kind: int) -> int:
+    """The integer that names a passage."""
+    return number << NUMBER_SHIFT | passage << KIND_BITS | kind
+
+
+def number_of(place: int) -> int:
+    """The memory that a passage belongs to."""
+    return place >> NUMBER_SHIFT
+
+
+def vector_at(vectors: bytes, place: int) -> meaning.Vector:
+    """The vector of a passage among those of its memory; empty if it has none."""
+    start = (place >> KIND_BITS & (MAX_PASSAGES - 1)) * meaning.SIZE
+    found = vectors[start : start + meaning.SIZE]
+    return found if any(found) else b""
+
+
+def excerpt(content: str, place: int) -> str:
+    """The text of a passage; the whole text if it has been changed since."""
+    spans = passages.split(content)
+    passage = place >> KIND_BITS & (MAX_PASSAGES - 1)
+    start, end = spans[passage] if passage < len(spans) else (0, len(content))
+    return content[start:end]

@@ -1,0 +1,189 @@
+"""Meaning without a model: a text's vector is the sum of its words' rows in a table that ships with the package.
+
+Pure apart from the table, which is mapped from the package at the first word and read row by row. The rows carry each
+word's weight, so that nothing but a sum is left to do. `tests/tables` makes the table; words.NOTICE says from which
+sources. A vector is `SIZE` signed bytes of length `UNIT`; it lies in the index: change the table or the way a word is
+looked up and every database has to be indexed anew.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import sys
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from importlib import resources
+from operator import mul
+
+from kronmem.engine import terms
+
+SIZE = 256
+"""Dimensions, and bytes of a vector."""
+UNIT = 400.0
+"""The length of every vector in steps of a signed byte: the largest part of a unit vector is about 0.3."""
+MAX_WORDS = 257
+"""Of a longer text the beginning counts: so many bytes can be summed in sixteen bits."""
+
+_BIAS = 128  # rows are stored as unsigned bytes, 128 more than they mean: that lets whole rows be added as integers
+_LANES = int.from_bytes(b"\xff\x00" * (SIZE // 2), "little")
+_MAGIC = b"kronmem words 1\n"
+_SIGNS = bytes(b"01"[0 < byte < 128] for byte in range(256))
+
+Vector = bytes
+
+
+def vector(text: str) -> Vector:
+    """The meaning of `text`; empty if the table knows none of its words."""
+    even = odd = count = 0
+    for more_even, more_odd in _rows(text):
+        even, odd, count = even + more_even, odd + more_odd, count + 1
+        if count == MAX_WORDS:
+            break
+    return _scaled(even, odd, count * _BIAS) if count else b""
+
+
+def code(vector: Vector) -> int:
+    """The signs of a vector as bits of an integer: vectors close in meaning differ in few of them."""
+    return int(vector.translate(_SIGNS), 2)
+
+
+def unpacked(vector: Vector) -> Sequence[int]:
+    """The numbers of a question's vector, to be compared with many."""
+    return memoryview(vector).cast("b").tolist()
+
+
+def closeness(question: Sequence[int], vector: Vector) -> float:
+    """The cosine of a question (`unpacked`) and a text, 0 where it is negative or either has no known word."""
+    product: int = sum(map(mul, question, memoryview(vector).cast("b")))
+    return min(max(product / (UNIT * UNIT), 0.0), 1.0)
+
+
+def _scaled(even: int, odd: int, bias: int) -> Vector:
+    lanes = _numbers("H", even.to_bytes(SIZE, "little") + odd.to_bytes(SIZE, "little"))
+    parts = [part - bias for part in lanes]
+    length = math.sqrt(sum(map(mul, parts, parts)))
+    if not length:
+        return b""
+    scale = min(UNIT / length, 127 / max(max(parts), -min(parts)))  # the second if one part is nearly all of it
+    return array("b", [round(part * scale) for part in parts]).tobytes()
+
+
+def _rows(text: str) -> Iterator[tuple[int, int]]:
+    for word in terms.tokens(text):
+        yield from _rows_of(word)
+
+
+@lru_cache(maxsize=8192)
+def _rows_of(word: str) -> tuple[tuple[int, int], ...]:
+    """The rows that stand for a word, each as two integers of sixteen-bit lanes."""
+    table = _table()
+    packed = (table.row(known) for known in spelled(word, table.__contains__))
+    return tuple((row & _LANES, row >> 8 & _LANES) for row in packed)
+
+
+_ENDINGS = (
+    *(("ies", "y"), ("es", ""), ("s", ""), ("ied", "y"), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e")),
+    *(("ly", ""), ("er", ""), ("er", "e"), ("est", ""), ("ness", ""), ("less", "")),
+)
+
+
+def spelled(word: str, known: Callable[[str], bool]) -> Sequence[str]:
+    """The entries that stand for `word`: itself, its number class, another form of it, or the two words in it."""
+    if known(word):
+        return (word,)
+    if word.isdigit():
+        return (number_class(word),)
+    if not word.isascii() or len(word) < 3:
+        return ()
+    other = next((form for form in _forms(word) if known(form)), None)
+    return (other,) if other else _halves(word, known)
+
+
+def number_class(digits: str) -> str:
+    """Numbers are told apart by words in the index; to their meaning only the kind matters: a year, or how large."""
+    return "#year" if len(digits) == 4 and digits[:2] in ("19", "20") else f"#{min(len(digits), 5)}"
+
+
+def _forms(word: str) -> Iterator[str]:
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) >= len(ending) + 2:
+            start = word[: -len(ending)]
+            yield start + instead
+            if not instead and len(start) > 3 and start[-1] == start[-2]:
+                yield start[:-1]  # stopped, running
+
+
+def _halves(word: str, known: Callable[[str], bool]) -> Sequence[str]:
+    for at in range(len(word) - 3, 2, -1):
+        if known(word[:at]) and known(word[at:]):
+            return word[:at], word[at:]
+    return ()
+
+
+class Table:
+    """Rows by word. A row is found by the checksum of its word; the words themselves are not stored."""
+
+    def __init__(self, buffer: bytes | mmap.mmap) -> None:
+        start = len(_MAGIC)
+        if buffer[:start] != _MAGIC:
+            raise ValueError("not a table of word vectors of this version")
+        count = int.from_bytes(buffer[start : start + 4], "little")
+        self._buffer = buffer
+        self._first = start + 4 + 4 * count
+        self._sums = _numbers("I", buffer[start + 4 : self._first])
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def __contains__(self, word: str) -> bool:
+        return self._find(word) is not None
+
+    def row(self, word: str) -> int:
+        """The row of a word that is in the table, as one integer of biased bytes."""
+        at = self._find(word)
+        if at is None:
+            raise KeyError(word)
+        start = self._first + SIZE * at
+        return int.from_bytes(self._buffer[start : start + SIZE], "little")
+
+    def _find(self, word: str) -> int | None:
+        wanted = checksum(word)
+        at = bisect_left(self._sums, wanted)
+        return at if at < len(self._sums) and self._sums[at] == wanted else None
+
+
+def checksum(word: str) -> int:
+    """The key of a word: forty thousand words have forty thousand of them, and another word has one in 1e5."""
+    return zlib.crc32(word.encode())
+
+
+def packed(rows: Iterable[tuple[str, bytes]]) -> bytes:
+    """The table as a file: words with their rows of signed bytes, each `SIZE` long."""
+    ordered = sorted((checksum(word), row) for word, row in rows)
+    sums = array("I", [key for key, _ in ordered])
+    if sys.byteorder == "big":
+        sums.byteswap()
+    bias = bytes((byte + _BIAS) % 256 for byte in range(256))
+    head = _MAGIC + len(sums).to_bytes(4, "little") + sums.tobytes()
+    return head + b"".join(row.translate(bias) for _, row in ordered)
+
+
+def _numbers(kind: str, packed: bytes) -> array[int]:
+    numbers = array(kind, packed)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+@lru_cache(maxsize=1)
+def _table() -> Table:
+    file = resources.files("kronmem.engine").joinpath("words.table")
+    try:
+        with open(str(file), "rb") as opened:  # where the package lies in a folder, as nearly always: map it
+            return Table(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+    except OSError:
+        return Table(file.read_bytes())

@@ -1,0 +1,153 @@
+"""How well a memory answers: its words and its meaning, weighed by who said it. Pure.
+
+    similarity = (words + meaning) x speaker, at most 1
+
+`words` is the BM25 of the best passage (`ranking.score`) lifted by its neighbours; `meaning` is the cosine of the
+closest passage, times a weight that shrinks as the words of this question find more. Both are keyed by place (see
+`indexing`), the result by the memory's number. A recall needs from the store: the postings of the question's terms, how
+many passages the space has and how long they are on average, the vectors of the passages that `scan` names and of the
+best by words, and the rows of the hits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kronmem.engine import ranking
+from kronmem.engine.indexing import KIND_BITS, number_of
+
+SCANNED = 200
+"""So many passages that are close by their codes are compared exactly, and the hundred best by words."""
+BY_WORDS = 100
+SPEAKER = (1.0, 0.7, 0.75, 0.525)
+"""By kind: a statement, a bare question, and the same by an assistant or a tool.
+
+An assistant repeats what it was told and says much besides: x 0.8 to x 0.6 gained on chats with assistants, below 0.75
+notes that an assistant took are lost. A bare question holds no answer; x 0.7 keeps it below the statement it resembles.
+"""
+CLEAR = 0.6
+TAIL = 0.3
+"""After a hit at least that similar, others are left out that have less than this share of it."""
+FAINT = 0.1
+"""After any other, those with less than this share: by then only accidents are left."""
+
+_KINDS = (1 << KIND_BITS) - 1
+
+
+@dataclass(frozen=True)
+class Sense:
+    """A way to measure meaning: its weight, and how near a question about something never mentioned may come.
+
+    `discount` is the share of the weight that the best words of a question take away. The bounds are for 25 passages
+    and rise with each doubling: the more there is, the better the best accident.
+    """
+
+    weight: float
+    discount: float
+    similar: float
+    similar_rise: float
+    close: float
+    close_rise: float
+
+
+TABLE = Sense(weight=0.5, discount=1.0, similar=0.24, similar_rise=0.025, close=0.23, close_rise=0.055)
+"""The table of word vectors. Chosen on conversations of 25 to 2500 passages: of the questions about something else two
+in three (four in ten in long chats with assistants) are answered with silence, of the others that would have been
+answered one in fifty, one in ten where they share no word with the answer."""
+MODEL = Sense(weight=0.8, discount=0.6, similar=0.3, similar_rise=0.045, close=0.215, close_rise=0.056)
+"""A sentence encoder (chosen with all-MiniLM-L6-v2): it orders better than the table, so words overrule it less."""
+_FEWEST, _MOST = 25, 4096
+"""The sizes between which the bounds were seen to rise."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Why a memory was found. `place` is its best passage; the parts are rounded, and `similarity` is made of them."""
+
+    number: int
+    place: int
+    words: float
+    meaning: float
+    speaker: float
+
+    @property
+    def similarity(self) -> float:
+        """The number by which hits are ordered and that is shown."""
+        return similarity(self.words, self.meaning, self.speaker)
+
+
+def similarity(words: float, meaning: float, speaker: float) -> float:
+    """Words and meaning together, weighed by who said it; rounded to four digits."""
+    return round(min((words + meaning) * speaker, 1.0), 4)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What words and meaning found, by number of memory: the parts, the places that earned them, and the sum."""
+
+    words: Mapping[int, float]
+    worded: Mapping[int, int]
+    close: Mapping[int, float]
+    closest: Mapping[int, int]
+    weight: float
+    similarity: Mapping[int, float]
+
+    def best(self, count: int) -> list[Score]:
+        """The most similar memories, the best first, among equals the newer one; none that shares nothing at all."""
+        scores = (self.score(number) for number in ranking.best(self.similarity, count))
+        found = [score for score in scores if score.similarity > 0]
+        return sorted(found, key=lambda score: (score.similarity, score.number), reverse=True)
+
+    def score(self, number: int) -> Score:
+        """The parts of one memory's similarity."""
+        words, meaning = self.words.get(number, 0.0), self.weight * self.close.get(number, 0.0)
+        by_words = number in self.worded and words >= meaning
+        place = self.worded[number] if by_words else self.closest[number]
+        return Score(number, place, round(words, 4), round(meaning, 4), SPEAKER[place & _KINDS])
+
+    def silent(self, passages: int, sense: Sense = TABLE) -> bool:
+        """Whether even the best is no better than a question about something never mentioned would find."""
+        doublings = math.log2(min(max(passages, _FEWEST), _MOST) / 25)
+        close, similar = (max(found.values(), default=0.0) for found in (self.close, self.similarity))
+        return (
+            close < sense.close + sense.close_rise * doublings
+            and similar < sense.similar + sense.similar_rise * doublings
+        )
+
+
+def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: Sense = TABLE) -> Answers:
+    """Bring the passages' words and cosines (both by place) together to memories."""
+    by_words, worded = _by_number(words)
+    close, closest = _by_number(closeness)
+    lifted = ranking.in_company(by_words)
+    # The better the words fit, the less there is left for the meaning to say: fixed weights lose where names decide.
+    weight = sense.weight * (1 - sense.discount * min(max(lifted.values(), default=0.0), 1.0))
+    similar = {number: own * SPEAKER[worded[number] & _KINDS] for number, own in lifted.items()}
+    for number, place in closest.items():
+        similar[number] = similar.get(number, 0.0) + weight * close[number] * SPEAKER[place & _KINDS]
+    return Answers(lifted, worded, close, closest, weight, similar)
+
+
+def _by_number(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[int, int]]:
+    """The best passage of each memory: its score and its place."""
+    best: dict[int, float] = {}
+    places: dict[int, int] = {}
+    for place, score in scores.items():
+        number = number_of(place)
+        if score > best.get(number, 0.0):
+            best[number], places[number] = score, place
+    return best, places
+
+
+def without_tail(similarities: Sequence[float]) -> int:
+    """How many of the hits, best first, to keep: the weak ones after one that is clearly meant, faint ones never."""
+    best = max(similarities, default=0.0)
+    share = TAIL if best >= CLEAR else FAINT
+    return sum(similarity >= share * best for similarity in similarities)
+
+
+def to_compare(words: Mapping[int, float], scanned: Iterable[int]) -> list[int]:
+    """The places to compare exactly: those that the scan named, and the best by words."""
+    return list(dict.fromkeys((*scanned, *ranking.best(words, BY_WORDS))))
