@@ -82,12 +82,14 @@ class Delivery:
         """A person asks: try every agent once, past backoff and Retry-After, then go on as usual; the rows left."""
         ends = time.monotonic() + timeout
         sender.restore(timeout)
-        self._ask_all(sender, ends)
+        held = self._ask_all(sender, ends)
         rest = 0.02
         while (left := self._pending(sender, ends)) and time.monotonic() < ends:
+            # A row under way when the person asked was sent before: it gets its try as soon as it is free.
+            held = [agent for agent in held if self._ask_agent(sender, agent, ends) is None]
             if sender.paused_until < time.monotonic() and self._some(sender, ends):
                 continue
-            if self._hopeless(sender, ends):
+            if not held and self._hopeless(sender, ends):
                 break
             time.sleep(min(rest, max(0.0, ends - time.monotonic())))
             rest = min(0.2, rest * 2)
@@ -99,18 +101,29 @@ class Delivery:
         while time.monotonic() < ends and not sender.wait() and self._some(sender, ends):
             pass
 
-    def _ask_all(self, sender: Sender, ends: float) -> None:
-        agent = b""
+    def _ask_all(self, sender: Sender, ends: float) -> list[bytes]:
+        """Try every agent once; those whose rows are under way elsewhere are named in the answer."""
+        held: list[bytes] = []
+        agent: bytes = b""
         while time.monotonic() < ends:
             file = self._within(ends)
-            agent, rows = file.claim_after(sender.lane(file), agent)
+            agent = file.agent_after(sender.lane(file), agent)
             if not agent:
-                return
+                break
             paused = sender.paused_until
-            while rows and self._deliver(sender, rows, ends, forced=True) and time.monotonic() < ends:
-                rows = self._within(ends).claim_agent(sender.lane(self.file), rows[0].draft.agent_id)
-            if rows and sender.paused_until > paused:  # the key is refused: so it would be for the others
-                return
+            tried = self._ask_agent(sender, agent, ends)
+            if tried is None:
+                held.append(agent)
+            if tried is False and sender.paused_until > paused:  # the key is refused: so it would be for the others
+                break
+        return held
+
+    def _ask_agent(self, sender: Sender, agent: bytes, ends: float) -> bool | None:
+        """Deliver the rows of one agent, due or not; False: the service failed; None: they are under way elsewhere."""
+        while rows := (file := self._within(ends)).claim_agent(sender.lane(file), agent):
+            if not self._deliver(sender, rows, ends, forced=True):
+                return False
+        return None if rows is None else True
 
     def _hopeless(self, sender: Sender, ends: float) -> bool:
         """Is nothing going to be due in time? A lease of another process may end any moment."""

@@ -51,9 +51,13 @@ class Outbox:
         """The memories that were queued for this url under another key, oldest first; none is sent with this one."""
         return self._ask(lambda file, lane: file.stranded(lane), [])
 
-    def adopt(self) -> int:
-        """Send the stranded memories with this client's key from now on; the answer is how many."""
-        return self._change(lambda file, lane: file.adopt(lane), 0)
+    def elsewhere(self) -> dict[str, int]:
+        """How many memories in this file wait for other services, by url; each waits for a client of its own."""
+        return self._ask(lambda file, lane: file.elsewhere(lane), {})
+
+    def adopt(self, url: str | None = None) -> int:
+        """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
+        return self._change(lambda file, lane: file.adopt(lane, url or lane.service), 0)
 
     def _ask(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:
         writer = self._writer
@@ -98,9 +102,13 @@ class AsyncOutbox:
         """The memories that were queued for this url under another key, oldest first; none is sent with this one."""
         return await _aside(self._outbox.stranded)
 
-    async def adopt(self) -> int:
-        """Send the stranded memories with this client's key from now on; the answer is how many."""
-        return await _aside(self._outbox.adopt)
+    async def elsewhere(self) -> dict[str, int]:
+        """How many memories in this file wait for other services, by url; each waits for a client of its own."""
+        return await _aside(self._outbox.elsewhere)
+
+    async def adopt(self, url: str | None = None) -> int:
+        """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
+        return await _aside(lambda: self._outbox.adopt(url))
 
 
 async def _aside(work: Callable[[], T]) -> T:

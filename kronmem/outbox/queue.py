@@ -124,27 +124,23 @@ class OutboxFile:
         """Take the oldest rows of one agent that are due."""
         return self._note(lambda db: self._claim(db, lane, partial(_due, db, lane)))
 
-    def claim_after(self, lane: Lane, agent: bytes) -> tuple[bytes, list[Waiting]]:
-        """Take the oldest rows of the next agent in the order of names, due or not; rows under a lease stay.
+    def agent_after(self, lane: Lane, agent: bytes) -> bytes:
+        """The next agent with waiting rows in the order of names, as the file writes it; empty after the last one."""
+        sql = (
+            "SELECT CAST(agent AS BLOB) FROM head WHERE service = ? AND mark = ? AND agent > CAST(? AS TEXT)"
+            " ORDER BY agent LIMIT 1"
+        )
+        found = self.read(lambda db: db.execute(sql, (lane.service, lane.mark, agent)).fetchone())
+        return b"" if found is None else bytes(found[0])
 
-        The answer names that agent, as the file writes it; it is empty after the last one.
-        """
+    def claim_agent(self, lane: Lane, agent: bytes) -> list[Waiting] | None:
+        """Take the oldest rows of this agent, due or not; None: they are under a lease."""
 
-        def work(db: Connection) -> tuple[bytes, list[Waiting]]:
-            found = db.execute(
-                "SELECT CAST(agent AS BLOB), seq FROM head WHERE service = ? AND mark = ? AND agent > CAST(? AS TEXT)"
-                " ORDER BY agent LIMIT 1",
-                (lane.service, lane.mark, agent),
-            ).fetchone()
-            if found is None:
-                return b"", []
-            return found[0], self._claim(db, lane, partial(_free, db, lane, found[0]))
+        def work(db: Connection) -> list[Waiting] | None:
+            claimed = self._claim(db, lane, partial(_free, db, lane, agent))
+            return None if not claimed and _head(db, lane, agent) is not None else claimed
 
         return self._note(work)
-
-    def claim_agent(self, lane: Lane, agent_id: str) -> list[Waiting]:
-        """Take the oldest rows of this agent, due or not; rows under a lease stay."""
-        return self._note(lambda db: self._claim(db, lane, partial(_free, db, lane, agent_id.encode())))
 
     def _claim(self, db: Connection, lane: Lane, head: Callable[[float], int | None]) -> list[Waiting]:
         now = self._now()  # with the lock held: an older time would take another thread's fresh note for a clock's jump
@@ -298,13 +294,17 @@ class OutboxFile:
         return self._withdraw(where, (lane.service, lane.mark, agent_id, *given.values()))
 
     def erase(self, lane: Lane, agent_id: str) -> bool:
-        """Drop the ids under which the service keeps an agent's memories, and every byte that was deleted before."""
+        """Drop every row of an agent and the ids of those delivered, down to the bytes; False: one is under way."""
+        now, where = self._now(), "service = ? AND mark = ? AND agent = ?"
 
-        def work(db: Connection) -> None:
+        def work(db: Connection) -> bool:
             db.execute("DELETE FROM delivered WHERE service = ? AND agent = ?", (lane.service, agent_id))
+            # One that was sent before may be stored: the service erases it too, right after this.
+            db.execute(f"DELETE FROM waiting WHERE {where} AND lease <= ?", (lane.service, lane.mark, agent_id, now))
+            left = db.execute(f"SELECT 1 FROM waiting WHERE {where}", (lane.service, lane.mark, agent_id))
+            return left.fetchone() is None
 
-        self.write(work)
-        return self._disk.scrub(self._timeout)
+        return self.write(work) and self._disk.scrub(self._timeout)
 
     def _withdraw(self, where: str, values: tuple[str | float, ...]) -> int:
         # Looked for first: reading needs no lock, and most of the time there is nothing to take back.
@@ -355,10 +355,17 @@ class OutboxFile:
         """How many rows of the same service are under another key."""
         return self._count("mark <> ?", lane)
 
-    def adopt(self, lane: Lane) -> int:
-        """Make the stranded rows this lane's own, each in the place of its age."""
-        sql = "UPDATE waiting SET mark = ?, lease = 0, backoff = 0, asked = 0 WHERE service = ? AND mark <> ?"
-        return self.write(lambda db: db.execute(sql, (lane.mark, lane.service, lane.mark)).rowcount)
+    def elsewhere(self, lane: Lane) -> dict[str, int]:
+        """How many rows wait for each other service."""
+        sql = "SELECT service, count(*) FROM waiting WHERE service <> ? GROUP BY service ORDER BY service"
+        return dict(self.read(lambda db: db.execute(sql, (lane.service,)).fetchall()))
+
+    def adopt(self, lane: Lane, service: str) -> int:
+        """Make the rows of this service that are not this lane's its own, each in the place of its age."""
+        sql = "UPDATE waiting SET service = ?, mark = ?, lease = 0, backoff = 0, asked = 0"
+        where = " WHERE service = ? AND NOT (service = ? AND mark = ?)"
+        values = (lane.service, lane.mark, service, lane.service, lane.mark)
+        return self.write(lambda db: db.execute(sql + where, values).rowcount)
 
     def _rows(self, condition: str, lane: Lane) -> list[Row]:
         sql = f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND {condition} ORDER BY seq"
@@ -419,10 +426,15 @@ def _unheld(db: Connection, lane: Lane, now: float) -> int | None:
     return None
 
 
+def _head(db: Connection, lane: Lane, agent: bytes) -> tuple[int, float, float] | None:
+    sql = "SELECT seq, noted, lease FROM head WHERE service = ? AND mark = ? AND agent = CAST(? AS TEXT)"
+    row: tuple[int, float, float] | None = db.execute(sql, (lane.service, lane.mark, agent)).fetchone()
+    return row
+
+
 def _free(db: Connection, lane: Lane, agent: bytes, now: float) -> int | None:
     """The head of this agent, unless a living process holds it."""
-    sql = "SELECT seq, noted, lease FROM head WHERE service = ? AND mark = ? AND agent = CAST(? AS TEXT)"
-    row = db.execute(sql, (lane.service, lane.mark, agent)).fetchone()
+    row = _head(db, lane, agent)
     if row is None or _is_held(row[2], row[1], _holder(db, row[0]), now):
         return None
     return int(row[0])

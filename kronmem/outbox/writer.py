@@ -20,7 +20,7 @@ from kronmem import forks
 from kronmem.core import calls, flows
 from kronmem.core.exchange import Breaker, Flow, Link, Pause, Retry, exchange, local
 from kronmem.core.names import Names
-from kronmem.errors import DeadlineError, KronmemError, OutboxFullError
+from kronmem.errors import ConfigError, DeadlineError, KronmemError, OutboxFullError
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
 from kronmem.outbox.journal import OutboxJournal
@@ -76,6 +76,7 @@ class OutboxWriter:
         self._names = names or Names()
         self.journal = OutboxJournal(self._opened)
         self._joined: tuple[Delivery, Sender] | None = None
+        self._closed = False
         self._told = False
         self._slow_until = 0.0
         self.looked = False
@@ -232,7 +233,7 @@ class OutboxWriter:
         working, abandoned = self.arrive()[0], threading.Event()
 
         def claim() -> list[Waiting]:
-            rows = self.ask(lambda file, lane: file.claim_agent(lane, agent_id), timeout)
+            rows = self.ask(lambda file, lane: file.claim_agent(lane, agent_id.encode()), timeout) or []
             if abandoned.is_set():
                 working.hand_back(rows)
             return rows
@@ -283,6 +284,8 @@ class OutboxWriter:
             from kronmem.outbox.queue import OutboxFile
             from kronmem.outbox.sender import Sender
 
+            if self._closed:  # by another thread: a second delivery would outlive the client
+                raise ConfigError("this client is closed")
             if self._joined is None:
                 way = (self._make_transport(), self._breaker, self._timeout, self._names)
                 sender = Sender(self._service, self._key, *way)
@@ -291,8 +294,10 @@ class OutboxWriter:
 
     def ask(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
         """Ask the file about this client's lane, within `timeout`."""
+        return self._ask(*self.arrive(), question, timeout)
+
+    def _ask(self, working: Delivery, sender: Sender, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
         ends = time.monotonic() + timeout
-        working, sender = self.arrive()
         lane = sender.lane(working.file.within(timeout))
         return question(working.file.within(ends - time.monotonic()), lane)
 
@@ -301,15 +306,16 @@ class OutboxWriter:
 
     def change(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
         """The same for an answer upon which there may be something to deliver at once."""
-        answer = self.ask(question, timeout)
         working, sender = self.arrive()
+        answer = self._ask(working, sender, question, timeout)
         sender.paused_until = 0.0
         working.join(sender)
         return answer
 
     def _put(self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None) -> None:
-        self.ask(lambda file, lane: file.put(lane, drafts, delay), timeout)
+        # Arrived once: closed in between, the row waits for the next process and no thread begins anew.
         working, sender = self.arrive()
+        self._ask(working, sender, lambda file, lane: file.put(lane, drafts, delay), timeout)
         working.join(sender)
 
     def _ahead(self, agent_id: str, timeout: float) -> tuple[int, bool]:
@@ -352,16 +358,22 @@ class OutboxWriter:
 
     def close(self, timeout: float) -> None:
         """Try to deliver, then leave the rest for the next process."""
-        if (joined := self._joined) is None:
+        ends = time.monotonic() + timeout
+        if self._joined is not None:
+            self._quietly(lambda: self._drain(timeout * 0.8))  # the rest is for the row under way
+        with forks.first_use.lock:
+            joined, self._joined, self._closed = self._joined, None, True
+        if joined is None:
             return
         from kronmem.outbox import delivery
 
-        ends = time.monotonic() + timeout
         working, sender = joined
-        self._quietly(lambda: working.drain(sender, timeout * 0.8))  # the rest is for the row under way
-        self._joined = None
         delivery.leave(self.path, working, sender, ends - time.monotonic())
         sender.transport.close()
+
+    def _drain(self, timeout: float) -> None:
+        working, sender = self.arrive()
+        working.drain(sender, timeout)
 
     def before_fork(self) -> None:
         """Nothing is held for long."""

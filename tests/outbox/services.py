@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import time
 from collections.abc import Callable
@@ -13,6 +14,10 @@ from tests.services import RawServer
 from tests.services.raw import respond
 
 ONCE = Retry(attempts=1)
+_taken = socket.socket()
+_taken.bind(("127.0.0.1", 0))
+NOBODY = f"http://127.0.0.1:{_taken.getsockname()[1]}"
+"""Bound and never listening: every connection is refused, and no other test's service can be given the port."""
 
 
 def stored(request: Any) -> dict[str, Any]:

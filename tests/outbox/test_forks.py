@@ -164,6 +164,7 @@ def test_a_fork_inside_a_transaction_of_its_own_thread_does_not_hang(tmp_path: P
     file.close()
 
 
+@pytest.mark.slow
 def test_a_child_forked_while_the_outbox_is_locked_returns_by_its_deadline(tmp_path: Path) -> None:
     import sqlite3
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from kronmem import Client
-from tests.outbox.services import ONCE, asked, keeping, texts, until
+from tests.outbox.services import NOBODY, ONCE, asked, keeping, texts, until
 from tests.services import RawServer
-from tests.services.kronmem import free_port
 from tests.shells import shell
 
 
@@ -18,9 +17,7 @@ from tests.shells import shell
 def test_rows_of_another_key_are_shown_named_once_and_adopted_by_request_only(
     kind: str, tmp_path: Path, second: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    with Client(url, api_key="kv-old", outbox=tmp_path / "o.db", retry=ONCE) as client:
+    with Client(NOBODY, api_key="kv-old", outbox=tmp_path / "o.db", retry=ONCE) as client:
         ids = [client.remember_later("alice", f"old {number}") for number in range(3)]
     with RawServer([keeping]) as server:
         change_url(tmp_path / "o.db", server.url)
@@ -52,8 +49,7 @@ def change_url(path: Path, url: str) -> None:
 
 
 def test_a_row_that_is_listed_says_why_it_waits_and_can_be_dropped(kind: str, tmp_path: Path) -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    with shell(kind, url, outbox=tmp_path / "o.db", retry=ONCE) as client:
+    with shell(kind, NOBODY, outbox=tmp_path / "o.db", retry=ONCE) as client:
         first = client.remember_later("alice", "one", "decision", session_id="s")
         second = client.remember_later("alice", "two")
         until(lambda: asked(client, "list")[0].attempts > 0)
@@ -67,7 +63,7 @@ def test_a_row_that_is_listed_says_why_it_waits_and_can_be_dropped(kind: str, tm
         )
         assert "connect" in row.error.lower()
         assert row.next_attempt_at is not None
-        assert (other.error, other.attempts, other.url) == ("", 0, url)
+        assert (other.error, other.attempts, other.url) == ("", 0, NOBODY)
         assert asked(client, "drop", first)
         assert [row.id for row in asked(client, "list")] == [second]
         assert asked(client, "drop", "no such id") is False
@@ -77,3 +73,20 @@ def test_an_embedded_client_has_nothing_to_list(kind: str) -> None:
     with shell(kind, "sqlite://") as client:
         assert [asked(client, name) for name in ("list", "stranded", "adopt")] == [[], [], 0]
         assert asked(client, "drop", "x") is False
+
+
+def test_rows_for_another_url_stay_in_sight_and_move_by_request_only(kind: str, tmp_path: Path) -> None:
+    with Client(NOBODY, api_key="kv-1", outbox=tmp_path / "o.db", retry=ONCE) as client:
+        client.remember_later("alice", "said at the old address")
+    with RawServer([keeping]) as server:
+        with shell(kind, server.url, api_key="kv-1", outbox=tmp_path / "o.db") as client:
+            client.remember_later("alice", "said here")
+            assert asked(client, "flush", 20.0) == 0
+            assert asked(client, "stranded") == []
+            assert asked(client, "elsewhere") == {NOBODY: 1}
+            assert asked(client, "adopt") == 0
+            assert texts(server) == ["said here"]
+            assert asked(client, "adopt", NOBODY) == 1
+            assert asked(client, "flush", 20.0) == 0
+            assert texts(server) == ["said here", "said at the old address"]
+            assert asked(client, "elsewhere") == {}

@@ -11,6 +11,7 @@ import pytest
 from kronmem import Client
 from kronmem.core.wire import Reply, status_error
 from kronmem.outbox import policy, sender
+from kronmem.outbox.delivery import Delivery
 from tests.outbox.services import ONCE, Switched, asked, change, failing_on, keeping, texts, until
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, hang, respond
@@ -106,7 +107,9 @@ def relay(real: KronvexServer) -> Any:
 
     def act(server: RawServer, connection: Any, request: Any) -> None:
         kept = {name: request.headers[name] for name in ("content-type", "x-api-key") if name in request.headers}
-        reply = httpx.request(request.method, real.url + request.target, headers=kept, content=request.content)
+        # Without a context for TLS, which takes longer to make than all the rest.
+        with httpx.Client(trust_env=False, verify=False) as http:
+            reply = http.request(request.method, real.url + request.target, headers=kept, content=request.content)
         respond(reply.status_code, body=reply.content)(server, connection, request)
 
     return act
@@ -126,6 +129,26 @@ def test_a_flush_is_one_try_per_agent_past_every_wait_and_counts_towards_nothing
         service.action = keeping
         assert asked(client, "flush", 30.0) == 0
         assert texts(server)[-4:] == ["alice 0", "alice 1", "bob 0", "bob 1"]
+
+
+def test_a_row_under_way_when_a_person_asks_is_tried_once_more(tmp_path: Path) -> None:
+    arrived, asked_for = threading.Event(), threading.Event()
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        if asked_for.is_set():
+            return keeping(server, connection, request)
+        arrived.set()
+        assert asked_for.wait(30)
+        return respond(503, {"retry-after": "3600"})(server, connection, request)
+
+    with RawServer([answer]) as server, Client(server.url, outbox=tmp_path / "o.db", timeout=60.0) as client:
+        client.remember_later("alice", "text")
+        assert arrived.wait(30)
+        with pytest.MonkeyPatch.context() as patch:
+            once = Delivery._ask_all
+            patch.setattr(Delivery, "_ask_all", lambda *args: (once(*args), asked_for.set())[0])
+            assert client.outbox.flush(60.0) == 0
+        assert texts(server) == ["text", "text"]
 
 
 @pytest.mark.parametrize(("status", "named"), [(429, "3600"), (503, "3600"), (429, "99999999"), (503, "99999999")])

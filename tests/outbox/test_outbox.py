@@ -9,8 +9,6 @@ import sqlite3
 import stat
 import subprocess
 import threading
-import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,13 +29,13 @@ from kronmem.core.calls import Draft
 from kronmem.outbox.lease import is_gone, me
 from kronmem.outbox.policy import Delay
 from kronmem.outbox.queue import KEPT, LEASE, OutboxFile
+from kronmem.outbox.sender import Sender
+from tests.outbox.services import NOBODY, until
 from tests.services import KronvexServer, RawServer
-from tests.services.kronmem import free_port
 from tests.services.raw import close, hang, reset_after, respond
 from tests.shells import shell
 
 FAST = Retry(attempts=1)
-NOBODY = f"http://127.0.0.1:{free_port()}"
 
 
 def stored(request: Any) -> dict[str, Any]:
@@ -137,15 +135,17 @@ def test_a_claim_respects_backoff_and_named_times_and_a_person_skips_them(file: 
     file.later(lane, row, "slow down", Delay(1.0, 3600.0), refused=0)
     clock.time += 3599
     assert file.claim(lane) == []
-    agent, (row,) = file.claim_after(lane, b"")
-    assert (agent, row.attempts) == (b"alice", 1)
+    assert file.agent_after(lane, b"") == b"alice"
+    (row,) = file.claim_agent(lane, b"alice") or []
+    assert row.attempts == 1
     file.tried(lane, row, "again", Delay(60.0))
-    assert file.claim_after(lane, agent) == (b"", [])
+    assert file.agent_after(lane, b"alice") == b""
     assert file.claim(lane) == []
     clock.time += 1
     (row,) = file.claim(lane)
     assert row.attempts == 1  # the try out of turn counted towards nothing
-    assert file.claim_agent(lane, "alice") == []  # under a lease
+    assert file.claim_agent(lane, b"alice") is None  # under a lease
+    assert file.claim_agent(lane, b"bob") == []
 
 
 def test_a_lane_belongs_to_one_service_and_one_key(file: OutboxFile) -> None:
@@ -393,14 +393,6 @@ def test_a_refused_key_or_plan_pauses_the_queue_and_is_said_once(
     assert sum("refuses everything" in record.message for record in caplog.records) == 1
 
 
-def until(condition: Callable[[], bool], timeout: float = 20.0) -> None:
-    """Wait for something that another thread or process does."""
-    ends = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.005)
-
-
 def test_a_reply_lost_after_the_commit_is_one_memory_at_kronvex(tmp_path: Path) -> None:
     with KronvexServer() as server, Client(server.url, api_key=server.key, outbox=tmp_path / "o.db") as client:
         client.remember("alice", "first words")
@@ -423,6 +415,26 @@ def test_closing_delivers_what_can_be_delivered_and_a_dead_service_holds_nobody(
     with shell(kind, NOBODY, outbox=tmp_path / "p.db") as client:
         client.remember_later("alice", "text")
     assert not any(thread.name == "kronmem-outbox" for thread in set(threading.enumerate()) - before)
+
+
+def test_a_client_closed_while_its_thread_looks_for_repairs_leaves_no_thread_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, looking, restore = set(threading.enumerate()), threading.Event(), Sender.restore
+    client = Client(NOBODY, outbox=tmp_path / "o.db")
+
+    def late(self: Sender, timeout: float) -> None:
+        looking.set()
+        until(lambda: client._post is not None and client._post._joined is None)
+        restore(self, timeout)
+
+    monkeypatch.setattr(Sender, "restore", late)
+    client.remember_later("alice", "text")
+    assert looking.wait(20)
+    client.close()
+    assert not any(thread.name == "kronmem-outbox" for thread in set(threading.enumerate()) - before)
+    with pytest.raises(ConfigError, match="closed"):
+        client.remember_later("alice", "too late")
 
 
 def test_two_keys_share_a_file_and_nothing_crosses(tmp_path: Path) -> None:
