@@ -109,12 +109,12 @@ class Answers:
 
     def silent(self, passages: int, sense: Sense = TABLE) -> bool:
         """Whether even the best is no better than a question about something never mentioned would find."""
+        similar = max(self.similarity.values(), default=0.0)
+        if not self.close:  # in a language that the table does not know, words alone decide
+            return similar < ranking.gate(passages)
         doublings = math.log2(min(max(passages, _FEWEST), _MOST) / 25)
-        close, similar = (max(found.values(), default=0.0) for found in (self.close, self.similarity))
-        return (
-            close < sense.close + sense.close_rise * doublings
-            and similar < sense.similar + sense.similar_rise * doublings
-        )
+        distant = max(self.close.values()) < sense.close + sense.close_rise * doublings
+        return distant and similar < sense.similar + sense.similar_rise * doublings
 
 
 def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: Sense = TABLE) -> Answers:

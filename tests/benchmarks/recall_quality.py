@@ -1,210 +1,200 @@
-"""How good recall is: `python -m tests.benchmarks.recall_quality PATH [--db postgresql]`.
+"""How well recall finds, beside FTS5 (porter stems, stopwords): `python -m tests.benchmarks.recall_quality [--help]`.
 
-PATH holds conversations as {view, conversation, memories, questions: [{q, category, relevant}]}. Printed are Recall@10
-and nDCG@10 for the engine and for FTS5 (porter, stopwords, OR), and how many questions about another conversation are
-answered with silence. With `--db postgresql`, the engine on PostgreSQL stands beside them.
+Without options the everyday set is asked: notes that an assistant keeps, questions in the same and in other words. LoCoMo,
+BEAM and REALTALK are given by path. Each conversation is one agent, through the public client. The order is judged with
+`threshold=0.0`; "default" and "silent" are what a caller gets who sets nothing: "silent" the share of the questions that
+are answered with nothing, "foreign" the same for questions about something else. No model judges anything.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import inspect
 import math
 import sqlite3
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import groupby
 from pathlib import Path
-from typing import TypedDict
+from statistics import fmean, median
+from typing import Protocol
 
-from kronmem.engine import ranking
-from kronmem.engine.engine import Engine
-from kronmem.engine.recall import Search
-from kronmem.engine.remembering import Place
-from kronmem.engine.sqlite.store import SqliteStore
-from kronmem.engine.store import Draft, Store
+from kronmem import Client
 from kronmem.engine.terms import STOPWORDS, tokens
+from tests.benchmarks import recall_sets
+from tests.benchmarks.recall_sets import Conversation, Said
 
-DEPTH = 10
-
-
-class Asked(TypedDict):
-    """A question and the indexes of the memories that hold its evidence."""
-
-    q: str
-    category: str
-    relevant: list[int]
+DEPTH, LIMIT = 10, 5
+AT_ONCE = 100
+COLUMNS = ("R@1", "R@5", "R@10", "MRR", "nDCG@10", "default R@5", "silent", "foreign", "primed", "ms")
+Found = list[frozenset[int]]
+"""The hits, best first; a text that was said twice stands for both indexes."""
 
 
-class Conversation(TypedDict):
-    """One conversation in one view."""
+class System(Protocol):
+    """Something that was told a conversation and can be asked."""
 
-    view: str
-    conversation: str
-    memories: list[str]
-    questions: list[Asked]
+    def ask(self, question: str, limit: int, threshold: float | None) -> Found: ...
+    def context(self, question: str) -> str | None: ...
 
 
-Answer = tuple[list[int], float]
-"""The memories found, best first, and the similarity of the best."""
-Answerer = Callable[[str], Answer]
+Opened = Callable[[list[Said]], AbstractContextManager[System]]
 
 
-@contextmanager
-def engine_of(memories: list[str], store: Store | None = None) -> Iterator[Answerer]:
-    """The engine over one conversation, asked without its gate."""
-    engine = Engine(store or SqliteStore(":memory:"))
-    place = Place("", "conversation")
-    kept, _ = engine.remember(place, [Draft(text) for text in memories])
-    # A text said twice is one memory: the index of its first time stands for it.
-    index = {k.row.id: i for i, k in reversed(list(enumerate(kept)))}
-
-    def answer(question: str) -> Answer:
-        hits = engine.recall(place, Search(question, limit=DEPTH, threshold=0.0))
-        return [index[hit.row.id] for hit in hits], hits[0].similarity if hits else 0.0
-
-    yield answer
-    engine.close()
+def _indexes(memories: list[Said]) -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = defaultdict(set)
+    for at, memory in enumerate(memories):
+        found[memory.content].add(at)
+    return {content: frozenset(indexes) for content, indexes in found.items()}
 
 
-def postgres_at(url: str) -> Callable[[list[str]], object]:
-    """The engine over one conversation in an emptied PostgreSQL database."""
-    from kronmem.engine.postgres.store import PostgresStore
-    from tests.services.postgres import emptied
+class _Kronmem:
+    def __init__(self, client: Client, memories: list[Said]) -> None:
+        self._agent = client.agent("conversation")
+        self._index = _indexes(memories)
+        takes_role = "role" in inspect.signature(self._agent.remember_many).parameters
+        for (memory_type, role), run in groupby(memories, key=lambda memory: (memory.memory_type, memory.role)):
+            said = {"role": role} if takes_role else {}
+            contents = [memory.content for memory in run]
+            for start in range(0, len(contents), AT_ONCE):
+                self._agent.remember_many(contents[start : start + AT_ONCE], memory_type, **said)  # type: ignore[arg-type]  # see takes_role
 
-    return lambda memories: engine_of(memories, PostgresStore(emptied(url)))
+    def ask(self, question: str, limit: int, threshold: float | None) -> Found:
+        return [self._index[hit.content] for hit in self._agent.recall(question, limit, threshold=threshold)]
+
+    def context(self, question: str) -> str | None:
+        return self._agent.inject_context(question)
 
 
-@contextmanager
-def fts5_of(memories: list[str]) -> Iterator[Answerer]:
-    """SQLite's own full-text search over one conversation."""
-    db = sqlite3.connect(":memory:")
-    db.execute("CREATE VIRTUAL TABLE memory USING fts5(content, tokenize='porter unicode61')")
-    db.executemany("INSERT INTO memory(rowid, content) VALUES (?, ?)", enumerate(memories))
+def kronmem_at(url: Callable[[], str]) -> Opened:
+    """kronmem as installed, in an empty database."""
 
-    def answer(question: str) -> Answer:
+    @contextmanager
+    def opened(memories: list[Said]) -> Iterator[System]:
+        with Client(url()) as client:
+            yield _Kronmem(client, memories)
+
+    return opened
+
+
+class _Fts5:
+    def __init__(self, db: sqlite3.Connection, memories: list[Said]) -> None:
+        self._db, self._index = db, _indexes(memories)
+        db.execute("CREATE VIRTUAL TABLE memory USING fts5(content, tokenize='porter unicode61')")
+        db.executemany("INSERT INTO memory(content) VALUES (?)", ((content,) for content in self._index))
+
+    def ask(self, question: str, limit: int, threshold: float | None) -> Found:
         words = dict.fromkeys(word for word in tokens(question) if word not in STOPWORDS)
+        sql = "SELECT content FROM memory WHERE memory MATCH ? ORDER BY bm25(memory) LIMIT ?"
         match = " OR ".join(f'"{word}"' for word in words)
-        sql = "SELECT rowid FROM memory WHERE memory MATCH ? ORDER BY bm25(memory) LIMIT ?"
-        return [row[0] for row in db.execute(sql, (match, DEPTH))] if match else [], 1.0
+        return [self._index[row[0]] for row in self._db.execute(sql, (match, limit))] if match else []
 
-    yield answer
+    def context(self, question: str) -> str | None:
+        return None
+
+
+@contextmanager
+def fts5(memories: list[Said]) -> Iterator[System]:
+    """SQLite's own full-text search."""
+    db = sqlite3.connect(":memory:")
+    yield _Fts5(db, memories)
     db.close()
 
 
-def recall_at_depth(found: list[int], relevant: set[int]) -> float:
-    """The share of the evidence that was found."""
-    return len(relevant & set(found)) / len(relevant)
+def judged(found: Found, answers: frozenset[int]) -> dict[str, float]:
+    """The share of the answers among the first hits, how early the first came, and the gain discounted by rank."""
+    new = [len((hit & answers) - frozenset[int]().union(*found[:at])) for at, hit in enumerate(found)]
+    shares = {f"R@{k}": sum(new[:k]) / len(answers) for k in (1, LIMIT, DEPTH)}
+    first = next((1 / (at + 1) for at, count in enumerate(new) if count), 0.0)
+    gained = sum(1 / math.log2(at + 2) for at, count in enumerate(new) if count)
+    ideal = sum(1 / math.log2(at + 2) for at in range(min(len(answers), DEPTH)))
+    return {**shares, "MRR": first, "nDCG@10": gained / ideal}
 
 
-def ndcg_at_depth(found: list[int], relevant: set[int]) -> float:
-    """The same, with more for what stands higher."""
-    gained = sum(1 / math.log2(rank + 2) for rank, index in enumerate(found) if index in relevant)
-    return gained / sum(1 / math.log2(rank + 2) for rank in range(min(len(relevant), DEPTH)))
+Rows = dict[str, dict[str, list[float]]]
+"""By kind of question and by column."""
 
 
-def fair(questions: Iterable[Asked]) -> list[Asked]:
-    """The questions that have an answer."""
-    return [asked for asked in questions if asked["category"] != "adversarial" and asked["relevant"]]
-
-
-Scores = dict[str, list[tuple[float, float, float]]]
-"""By category: recall, nDCG and the best similarity of each question."""
-
-
-def measure(open_answerer: Callable[[list[str]], object], conversations: list[Conversation]) -> Scores:
-    """Ask every conversation its own questions."""
-    scores: Scores = defaultdict(list)
+def measure(opened: Opened, conversations: list[Conversation]) -> Rows:
+    """Ask every conversation all of its questions."""
+    rows: Rows = defaultdict(lambda: defaultdict(list))
+    common: dict[str, list[float]] = defaultdict(list)
     for one in conversations:
-        with open_answerer(one["memories"]) as answer:  # type: ignore[attr-defined]  # a context manager of Answerer
-            for asked in fair(one["questions"]):
-                found, best = answer(asked["q"])
-                relevant = _first_times(one["memories"], asked["relevant"])
-                row = recall_at_depth(found, relevant), ndcg_at_depth(found, relevant), best
-                scores[asked["category"]].append(row)
-    return scores
+        with opened(one.memories) as system:
+            for asked in one.questions:
+                start = time.perf_counter()
+                found = system.ask(asked.text, DEPTH, 0.0)
+                common["ms"].append(1000 * (time.perf_counter() - start))
+                given = system.ask(asked.text, LIMIT, None)
+                row = judged(found, asked.answers)
+                row |= {"default R@5": judged(given, asked.answers)["R@5"], "silent": float(not given)}
+                for column, value in row.items():
+                    rows[asked.kind][column].append(value)
+            common["foreign"] += [float(not system.ask(text, LIMIT, None)) for text in one.foreign]
+            common["primed"] += [float(bool(text)) for text in map(system.context, one.priming) if text is not None]
+    for row in rows.values():
+        row.update(common)
+    return rows
 
 
-def _first_times(memories: list[str], indexes: list[int]) -> set[int]:
-    return {memories.index(memories[i]) for i in indexes}
+def lines(label: str, name: str, rows: Rows) -> Iterator[str]:
+    """The table's lines for one system on one set."""
+    for kind, row in rows.items():
+        cells = (f"{_mean(column, row[column]):>12s}" for column in COLUMNS)
+        yield f"{f'{label} {kind}'.strip():24s}{name:12s}{len(row['R@1']):6d}{''.join(cells)}"
 
 
-def strangers(conversations: list[Conversation]) -> list[tuple[float, int]]:
-    """Ask every conversation the next one's questions: the best similarities, and among how many memories."""
-    best: list[tuple[float, int]] = []
-    for one, other in zip(conversations, conversations[1:] + conversations[:1], strict=True):
-        with engine_of(one["memories"]) as answer:
-            asked = [a["q"] for a in other["questions"] if a["category"] != "adversarial"]
-            best += [(answer(question)[1], len(one["memories"])) for question in asked]
-    return best
+def _mean(column: str, values: list[float]) -> str:
+    if not values:
+        return ""
+    return f"{median(values):.2f}" if column == "ms" else f"{fmean(values):.3f}"
 
 
-def mean(values: Iterable[float]) -> float:
-    """The average; 0 of nothing."""
-    known = list(values)
-    return sum(known) / len(known) if known else 0.0
-
-
-def report(view: str, conversations: list[Conversation], url: str | None) -> list[str]:
-    """The lines for one view."""
-    lines = [f"{view}: {len(conversations)} conversations"]
-    ours = measure(engine_of, conversations)
-    all_scores = {"kronmem": ours, "FTS5": measure(fts5_of, conversations)}
-    if url:
-        all_scores["kronmem on PostgreSQL"] = measure(postgres_at(url), conversations)
-    for name, scores in all_scores.items():
-        rows = [row for category in scores.values() for row in category]
-        lines.append(
-            f"  {name:8s} Recall@10 {mean(r for r, _, _ in rows):.3f}  nDCG@10 {mean(n for _, n, _ in rows):.3f}"
-        )
-        each = (f"{c} {mean(r for r, _, _ in s):.3f}/{mean(n for _, n, _ in s):.3f}" for c, s in sorted(scores.items()))
-        lines.append(f"           {'  '.join(each)}")
-    return lines + silence(ours, conversations)
-
-
-def silence(ours: Scores, conversations: list[Conversation]) -> list[str]:
-    """What silence below a similarity costs and brings; last, the gate that is built in."""
-    rows = [row for category in ours.values() for row in category]
-    foreign = strangers(conversations)
-    lines = []
-    for gate in (0.05, 0.10, 0.15, 0.175, 0.20, 0.225, 0.25, 0.30):
-        lost = mean(r if best < gate else 0.0 for r, _, best in rows)
-        quiet = mean(best < gate for best, _ in foreign)
-        lines.append(f"  silent below {gate:.3f}: foreign questions {quiet:.0%}, Recall@10 lost {lost:.3f}")
-    return [*lines, built_in(conversations, foreign)]
-
-
-def built_in(conversations: list[Conversation], foreign: list[tuple[float, int]]) -> str:
-    """The same at the defaults."""
-    lost = []
-    for one in conversations:
-        gate = ranking.gate(len(one["memories"]))
-        scores = measure(engine_of, [one])
-        lost += [r if best < gate else 0.0 for category in scores.values() for r, _, best in category]
-    quiet = mean(best < ranking.gate(count) for best, count in foreign)
-    return f"  silent by default:   foreign questions {quiet:.0%}, Recall@10 lost {mean(lost):.3f}"
+def chosen(options: argparse.Namespace) -> Iterator[tuple[str, list[Conversation]]]:
+    """The sets that were asked for."""
+    yield "everyday", recall_sets.everyday()
+    yield "everyday pooled", recall_sets.pooled(recall_sets.everyday())
+    some = slice(options.first - 1, options.last)
+    if options.locomo:
+        for view in ("turns", "facts"):
+            yield f"LoCoMo {view}", recall_sets.with_foreign(recall_sets.locomo(options.locomo, view)[some])
+    if options.beam:
+        split = options.beam_split
+        yield f"BEAM {split}", recall_sets.with_foreign(recall_sets.beam(options.beam, split)[some])
+    if options.realtalk:
+        yield "REALTALK", recall_sets.with_foreign(recall_sets.realtalk(options.realtalk)[some])
 
 
 def main() -> int:
-    """Print the report."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path, help="the conversations as JSON")
-    parser.add_argument("--db", choices=["sqlite", "postgresql"], default="sqlite", help="which store, or both")
+    parser.add_argument("--locomo", type=Path, help="locomo10.json, or a file that lists its views")
+    parser.add_argument("--beam", type=Path, help="the folder that holds `chats`")
+    parser.add_argument("--beam-split", default="100K", help="which of its sizes")
+    parser.add_argument("--realtalk", type=Path, help="the folder that holds `data`")
+    parser.add_argument("--from", dest="first", type=int, default=1, help="the first conversation; not of everyday")
+    parser.add_argument("--to", dest="last", type=int, default=None, help="the last one")
+    parser.add_argument("--db", choices=["sqlite", "postgresql"], default="sqlite", help="which store")
     options = parser.parse_args()
-    conversations: list[Conversation] = json.loads(options.path.read_text())
     with ExitStack() as stack:
-        url = stack.enter_context(_server()) if options.db == "postgresql" else None
-        for view in dict.fromkeys(one["view"] for one in conversations):
-            lines = report(view, [one for one in conversations if one["view"] == view], url)
-            sys.stdout.write("\n".join(lines) + "\n")
+        url = _postgres(stack) if options.db == "postgresql" else lambda: "sqlite://"
+        systems = {"kronmem": kronmem_at(url), "FTS5": fts5}
+        sys.stdout.write(f"{'':36s}{'n':>6s}{''.join(f'{column:>12s}' for column in COLUMNS)}\n")
+        for label, conversations in chosen(options):
+            for name, opened in systems.items():
+                for line in lines(label, name, measure(opened, conversations)):
+                    sys.stdout.write(f"{line}\n")
     return 0
 
 
-def _server() -> AbstractContextManager[str]:
-    from tests.services.postgres import some_server
+def _postgres(stack: ExitStack) -> Callable[[], str]:
+    from tests.services.postgres import emptied, some_server
 
-    return some_server()
+    server = stack.enter_context(some_server())
+    return lambda: emptied(server)
 
 
 if __name__ == "__main__":

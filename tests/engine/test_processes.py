@@ -61,7 +61,7 @@ def work_together(path: str, count: int, seconds: float) -> None:
 
 
 def test_processes_share_one_new_file(tmp_path: Path) -> None:
-    work_together(str(tmp_path / "home" / "memory.db"), 3, 0.2)
+    work_together(str(tmp_path / "home" / "memory.db"), 2, 0.2)
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def kill_a_writer(path: str, times: int) -> None:
 
 
 def test_what_a_killed_writer_acknowledged_is_there(tmp_path: Path) -> None:
-    kill_a_writer(str(tmp_path / "memory.db"), 3)
+    kill_a_writer(str(tmp_path / "memory.db"), 1)
 
 
 @pytest.mark.slow

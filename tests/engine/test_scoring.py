@@ -71,6 +71,12 @@ def test_either_good_words_or_a_close_meaning_break_the_silence() -> None:
     assert not combine({}, {at(1): 0.6}).silent(100)
 
 
+def test_where_no_word_is_known_to_the_table_words_alone_decide() -> None:
+    assert not combine({at(1): 0.2}, {}).silent(100)
+    assert combine({at(1): 0.2}, {at(1): 0.01}).silent(100)
+    assert combine({at(1): 0.1}, {}).silent(100)
+
+
 def test_the_more_memories_the_more_is_asked_of_the_best() -> None:
     answers = combine({at(1): 0.24}, {at(1): 0.2})
     assert [answers.silent(passages) for passages in (1, 25, 1000, 4096, 10**6)] == [False, False, True, True, True]

@@ -117,6 +117,7 @@ def as_nobody(path: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_loose_file_of_somebody_else_is_refused_with_the_command(reachable: str) -> None:
     Path(reachable).with_name("beside").touch()  # so that the folder keeps its mode
     with Client.local(reachable) as client:
