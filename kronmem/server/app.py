@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 import anyio
 from anyio import to_thread
+from pydantic import JsonValue
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as WebRequest
@@ -26,7 +28,9 @@ from kronmem.server.contracts.contract import Contract
 from kronmem.server.contracts.kronvex import KRONVEX
 from kronmem.server.contracts.memstore import MEMSTORE
 from kronmem.server.guard import Guard, Hosts
-from kronmem.server.keys import Keys
+from kronmem.server.keys import Headers, Keys
+from kronmem.server.mcp import ROUTES as MCP_ROUTES
+from kronmem.server.mcp import McpEndpoint
 from kronmem.server.openapi import document
 from kronmem.server.page import page
 from kronmem.server.requests import MAX_BODY, read, target
@@ -36,7 +40,7 @@ _AT_ONCE = 16
 _log = logging.getLogger("kronmem.server")
 
 CONTRACTS: tuple[Contract, ...] = (KRONVEX, BOTWIRE, MEMSTORE)
-_ROUTER = Router(route for contract in CONTRACTS for route in contract.routes)
+_ROUTER = Router([*(route for contract in CONTRACTS for route in contract.routes), *MCP_ROUTES])
 _CONTRACT_OF = {route: contract for contract in CONTRACTS for route in contract.routes}
 OPEN = frozenset({"/", "/openapi.json", paths.HEALTH})
 """The only paths that answer without a key: none tells anything about the memories stored."""
@@ -44,15 +48,17 @@ OPEN = frozenset({"/", "/openapi.json", paths.HEALTH})
 
 def create_app(service: Service, keys: Mapping[str, str] | None = None, hosts: Hosts | None = None) -> ASGIApp:
     """The service as an ASGI app. `keys` maps each API key to its owner; without keys everybody is the owner ''."""
+    mcp = McpEndpoint(service)
     app = Starlette(
         routes=[
             Route("/", _page),
             Route("/openapi.json", _document),
             # One row for all contracts: they are routed once, by the path as sent. Starlette matches the decoded
             # path, in which a quoted slash is a slash.
-            Route("/{path:path}", _Endpoint(service, Keys(keys))),
+            Route("/{path:path}", _Endpoint(service, Keys(keys), mcp)),
         ],
         exception_handlers={HTTPException: _refusal},
+        lifespan=lambda _app: mcp.running(),
     )
     app.router.redirect_slashes = False  # a redirect would repeat a DELETE at an address nobody asked for
     return Guard(app, hosts or Hosts())
@@ -72,25 +78,38 @@ def _openapi() -> bytes:
     return json.dumps(document(CONTRACTS, installed_version())).encode()
 
 
+class _Keyed(Protocol):
+    """A way to be asked: where the key stands, and how it says no."""
+
+    @property
+    def key(self) -> Callable[[Headers], str | None]: ...
+    @property
+    def refusal(self) -> Callable[[int, str], JsonValue]: ...
+
+
 class _Endpoint:
     """Answers the requests of all contracts in worker threads, a few at a time."""
 
-    def __init__(self, service: Service, keys: Keys) -> None:
-        self._service, self._keys = service, keys
+    def __init__(self, service: Service, keys: Keys, mcp: McpEndpoint) -> None:
+        self._service, self._keys, self._mcp = service, keys, mcp
         self._limiter: anyio.CapacityLimiter | None = None  # made inside the event loop it belongs to
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as an ASGI app, which has no methods of its own to refuse."""
         web = WebRequest(scope, receive)
-        response = await self._answer(_routed(web), web)
-        await response(scope, receive, send)
-
-    async def _answer(self, match: Match, web: WebRequest) -> Response:
-        contract = _CONTRACT_OF[match.route]
+        match = _routed(web)
+        contract = _CONTRACT_OF.get(match.route)
         # Decided by the route that matched: nothing that a request says of itself can open another one.
-        owner = "" if match.route.path in OPEN else self._owner(contract, web)
+        owner = "" if match.route.path in OPEN else self._owner(contract or self._mcp, web)
         if isinstance(owner, Response):
-            return owner
+            await owner(scope, receive, send)
+        elif contract is None:
+            await self._mcp.answer(match, owner, web, send)
+        else:
+            response = await self._answer(contract, match, owner, web)
+            await response(scope, receive, send)
+
+    async def _answer(self, contract: Contract, match: Match, owner: str, web: WebRequest) -> Response:
         request = await read(web)
         self._limiter = self._limiter or anyio.CapacityLimiter(_AT_ONCE)
         try:
@@ -101,7 +120,7 @@ class _Endpoint:
             return _problem(contract, 503, "The memory store cannot be used at the moment")
         return Response(reply.body, reply.status, headers=dict(reply.headers))
 
-    def _owner(self, contract: Contract, web: WebRequest) -> str | Response:
+    def _owner(self, contract: _Keyed, web: WebRequest) -> str | Response:
         if not self._keys.needed:
             return ""
         given = contract.key(web.headers)
@@ -121,7 +140,7 @@ def _routed(web: WebRequest) -> Match:
     raise HTTPException(405, headers={"Allow": ", ".join([*methods, *(["HEAD"] if "GET" in methods else [])])})
 
 
-def _problem(contract: Contract, status: int, message: str) -> Response:
+def _problem(contract: _Keyed, status: int, message: str) -> Response:
     # The unread rest of the body would be taken for the next request.
     return Response(json.dumps(contract.refusal(status, message)), status, {"connection": "close"}, "application/json")
 

@@ -1,0 +1,16 @@
+"""The Agent Framework pack: a context provider that recalls and captures, and a history that survives the process.
+
+For `agent-framework-core` 1.x. Importing it opens nothing.
+"""
+
+try:
+    from kronmem.agent_framework.context import KronmemContextProvider
+    from kronmem.agent_framework.history import KronmemHistoryProvider
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "agent_framework":
+        raise
+    raise ImportError(
+        "kronmem.agent_framework needs agent-framework-core 1.x: pip install 'kronmem[agent_framework]'"
+    ) from missing
+
+__all__ = ["KronmemContextProvider", "KronmemHistoryProvider"]

@@ -1,0 +1,7 @@
+"""The pack is an extra: where mcp is not installed, its tests are not collected."""
+
+from __future__ import annotations
+
+from tests.extras import without
+
+collect_ignore_glob = without("mcp")
