@@ -41,6 +41,11 @@ class _Scope(Generic[C]):
         self._session_id = session_id if callable(session_id) else inputs.session(session_id)
 
     @property
+    def client(self) -> C:
+        """The client that it is bound to."""
+        return self._client
+
+    @property
     def agent_id(self) -> str:
         """The owner of this memory; a callable is asked now."""
         return self._agent_id if isinstance(self._agent_id, str) else _resolve(self._agent_id, "agent_id")

@@ -463,6 +463,16 @@ class AsyncClient:
         return await self._run(calls.sessions(agent_id))
 
     @property
+    def in_process(self) -> bool:
+        """Whether the embedded engine answers."""
+        return self._wiring.in_process
+
+    @property
+    def can_queue(self) -> bool:
+        """Whether `remember_later` works here: not at a service with `outbox=False`."""
+        return self._post is not None or self._wiring.settings.embedded
+
+    @property
     def outbox(self) -> AsyncOutbox:
         """The memories that wait for delivery: `.list()`, `.flush(timeout)`, `.dead()`, `.stranded()` and more."""
         return AsyncOutbox(self._post, self._timeout)

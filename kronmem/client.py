@@ -459,6 +459,16 @@ class Client:
         return self._run(calls.sessions(agent_id))
 
     @property
+    def in_process(self) -> bool:
+        """Whether the embedded engine answers."""
+        return self._wiring.in_process
+
+    @property
+    def can_queue(self) -> bool:
+        """Whether `remember_later` works here: not at a service with `outbox=False`."""
+        return self._post is not None or self._wiring.settings.embedded
+
+    @property
     def outbox(self) -> Outbox:
         """The memories that wait for delivery: `.list()`, `.flush(timeout)`, `.dead()`, `.stranded()` and more."""
         return Outbox(self._post, self._timeout)

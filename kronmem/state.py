@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class State:
-    """Key–value data of one agent. Any JSON value comes back exactly as it was set."""
+    """Key–value data of one agent. Any JSON value comes back exactly as it was set; None is no value."""
 
     def __init__(self, agent_id: str, link: Link, transport: Transport, timeout: float) -> None:
         self.agent_id = inputs.identifier(agent_id, "agent_id")
@@ -30,7 +30,9 @@ class State:
             return default
 
     def set(self, key: str, value: JsonValue) -> None:
-        """Store a JSON value under `key`, in place of what was there."""
+        """Store a JSON value under `key`, in place of what was there; None deletes the key."""
+        if value is None:
+            return self.delete(key)
         return self._drive(flows.put(self.agent_id, key, value, self._link, self._timeout))
 
     def update(self, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue = None) -> JsonValue:
@@ -57,7 +59,7 @@ class State:
 
 
 class AsyncState:
-    """Key–value data of one agent. Any JSON value comes back exactly as it was set."""
+    """Key–value data of one agent. Any JSON value comes back exactly as it was set; None is no value."""
 
     def __init__(self, agent_id: str, link: Link, transport: AsyncTransport, timeout: float) -> None:
         self.agent_id = inputs.identifier(agent_id, "agent_id")
@@ -71,7 +73,9 @@ class AsyncState:
             return default
 
     async def set(self, key: str, value: JsonValue) -> None:
-        """Store a JSON value under `key`, in place of what was there."""
+        """Store a JSON value under `key`, in place of what was there; None deletes the key."""
+        if value is None:
+            return await self.delete(key)
         return await self._drive(flows.put(self.agent_id, key, value, self._link, self._timeout))
 
     async def update(

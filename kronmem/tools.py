@@ -5,19 +5,20 @@ not strings, and the functions are plain nested ones: AutoGen accepts nothing el
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
-from typing import Annotated, Generic, TypedDict, TypeVar, overload
+from operator import getitem
+from typing import Annotated, Generic, TypedDict, TypeVar, cast, get_args, overload
 
 from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
-from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import Hit, Memory
-from kronmem.packs.bounded import bounded, bounded_async
+from kronmem.packs.bounded import bounded
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.tool_call import OWN_DEADLINE, answered_async, failure_message
 from kronmem.packs.tool_text import (
     CONTENT,
     DESCRIPTIONS,
@@ -33,13 +34,10 @@ from kronmem.packs.tool_text import (
 
 R = TypeVar("R")
 
-UNAVAILABLE = "Memory is unavailable right now; continue without it."
 NOTHING = "No relevant memories."
 FORGOTTEN = "Forgotten."
 MAX_LIMIT = 20
 """The most hits that a service answers; a model that asks for more gets these."""
-OWN_DEADLINE = 0.8
-"""The share of a tool's time that the call itself may take: the rest is left for queueing a memory in time."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
             # Resolved here: the thread of a bounded call has not the caller's thread-local data.
             answer = bounded(partial(work, inner.resolved()), timeout)
         except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
-            return _failure_message(error, log)
+            return failure_message(error, log)
         log.succeeded()
         return answer
 
@@ -122,12 +120,7 @@ def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> Memor
     inner, log = memory.with_timeout(OWN_DEADLINE * timeout), LogOnce(str(memory))
 
     async def call(work: Callable[[], Awaitable[str]]) -> str:
-        try:
-            answer = await bounded_async(work, timeout)
-        except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
-            return _failure_message(error, log)
-        log.succeeded()
-        return answer
+        return await answered_async(work, timeout, log)
 
     async def remember(
         content: Annotated[str, CONTENT],
@@ -193,15 +186,6 @@ def _age(created: datetime | None, now: datetime) -> str:
             count = int(seconds // length)
             return f"{count} {name}{'s' if count > 1 else ''} ago"
     return "just now"
-
-
-def _failure_message(error: Exception, log: LogOnce) -> str:
-    if isinstance(error, NotFoundError):
-        return "There is no memory with that id."
-    if isinstance(error, InvalidInputError):
-        return f"Not done: {error}."
-    log.failed(error)
-    return UNAVAILABLE
 
 
 # ── arguments of a model ───────────────────────────────────────────────────────────────────────────────────────────
@@ -284,6 +268,23 @@ def _schema(
     return {"type": "function", "function": described}
 
 
+class _Text(str):
+    """A description that equals only itself: typing hands out one shared object for equal annotations."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+def _own(annotation: object) -> object:
+    """The annotation as an object of its own: classic AutoGen writes into the one that it is given."""
+    if not hasattr(annotation, "__metadata__"):
+        return annotation
+    inner, *texts = get_args(annotation)
+    made: object = getitem(cast("Mapping[object, object]", Annotated), (inner, *map(_Text, texts)))
+    return made
+
+
 def _named(
     prefix: str, remember: Callable[..., R], recall: Callable[..., R], forget: Callable[..., R]
 ) -> tuple[Callable[..., R], Callable[..., R], Callable[..., R]]:
@@ -291,4 +292,5 @@ def _named(
     for function, (name, shown) in zip(functions, tool_names(prefix).items(), strict=True):
         function.__name__ = function.__qualname__ = shown
         function.__doc__ = DESCRIPTIONS[name]
+        function.__annotations__ = {at: _own(kind) for at, kind in function.__annotations__.items()}
     return functions

@@ -104,6 +104,11 @@ class Wiring:
         with _naming:
             return _names.setdefault((self.settings.url, hashlib.sha256(key.encode()).digest()), Names(log.warning))
 
+    @property
+    def in_process(self) -> bool:
+        """Whether the engine of this process answers, and no transport that was passed in."""
+        return self.settings.embedded and self._given is None
+
     def store_identity(self, transport: object) -> StoreIdentity:
         """The store that a client reaches through `transport`, comparable with that of other clients."""
         own = transport if self._given is None else self._given

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.services import KronvexServer, TutorialServer
 from tests.services.kronmem import ServedKronmem
@@ -19,6 +20,10 @@ from tests.shells import SHELLS, shell
 # Many tests start processes: where bytecode may not be kept, each of them would compile everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A busy machine draws examples slowly, too: neither says anything of what is tested.
+settings.register_profile("kronmem", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kronmem")
 
 VARIABLES = (
     "KRONMEM_URL",

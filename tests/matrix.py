@@ -1,7 +1,7 @@
 """Runs the suite where it is promised to run: `python -m tests.matrix [--list] [NAME …]`, on demand.
 
 Each row is an environment of its own: every Python from 3.10 to 3.13 on this machine, the lowest allowed dependencies,
-and every AutoGen version that a pack names. Prints a table at the end; the exit code counts the failures.
+and every version of a framework that a pack names. Prints a table at the end; the exit code counts the failures.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -34,6 +35,14 @@ LOWEST = [
     "uvicorn==0.30.0",
     "anyio==4.5.0",
 ]
+# The folders of packs, and which further tests a row runs: most of AG2's and MCP's are in the slow half.
+PACKS: dict[str, tuple[str, ...]] = {
+    "autogen": (),
+    "agentchat": (),
+    "agent_framework": ("tests/packs",),
+    "ag2": ("tests/packs", "-m", "slow or not slow"),
+    "mcp": ("-m", "slow or not slow"),
+}
 
 
 @dataclass(frozen=True)
@@ -51,21 +60,18 @@ def rows() -> list[Row]:
     pythons = {version: found for version in ("3.10", "3.11", "3.12", "3.13") if (found := _find(version))}
     found = [Row(f"Python {version}", path, (".[dev]",)) for version, path in pythons.items()]
     lowest = (".[server,cli]", *TESTING, "kronvex==0.5.2", "botwire==0.2.1", *LOWEST)
-    packs = ("tests", "--ignore=tests/autogen", "--ignore=tests/agentchat")
+    packs = ("tests", *(f"--ignore=tests/{folder}" for folder in PACKS))
     found.append(Row("lowest dependencies", next(iter(pythons.values())), lowest, packs))
     return found + _packs(pythons)
 
 
 def _packs(pythons: dict[str, str]) -> list[Row]:
-    from tests.agentchat import versions as agentchat
-    from tests.autogen import versions as classic
-
     found: list[Row] = []
-    for folder, listed in (("autogen", classic.VERSIONS), ("agentchat", agentchat.VERSIONS)):
-        for name, (requirements, newest) in listed.items():
+    for folder in PACKS:
+        for name, (requirements, newest) in import_module(f"tests.{folder}.versions").VERSIONS.items():
             python = max((v for v in pythons if newest is None or _number(v) <= _number(newest)), key=_number)
             install = (".[server,cli]", *TESTING, *requirements)
-            found.append(Row(name, pythons[python], install, (f"tests/{folder}",)))
+            found.append(Row(name, pythons[python], install, (f"tests/{folder}", *PACKS[folder])))
     return found
 
 

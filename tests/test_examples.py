@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,26 @@ def test_an_outage_loses_nothing(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "outage.py")]
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert (ran.stdout, ran.returncode) == (OUTAGE, 0), ran.stderr
+
+
+MOVE = """\
+classic autogen: It is decided.
+autogen 0.4+: Noted.
+agent framework: The team decided to publish the report in French.
+ag2 1.x: The launch of the report is on the 12th of May.
+mcp client finds both: True
+"""
+FRAMEWORKS = ("autogen", "autogen_agentchat", "autogen_ext", "agent_framework", "ag2", "mcp", "typer")
+
+
+@pytest.mark.slow  # importing five frameworks
+def test_one_memory_moves_through_all_frameworks(tmp_path: Path) -> None:
+    if lacking := [module for module in FRAMEWORKS if find_spec(module) is None]:
+        pytest.skip(f"{', '.join(lacking)} is not installed: pip install 'kronmem[dev]'")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, str(ROOT / "examples" / "the_move.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert (ran.stdout, ran.returncode) == (MOVE, 0), ran.stderr
 
 
 def test_every_example_is_in_the_readme() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,17 @@ BLOCKS = re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", README, re.
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-NEEDS = ("autogen", "autogen_agentchat", "autogen_ext")
+NEEDS = ("autogen", "autogen_agentchat", "autogen_ext", "agent_framework", "ag2", "mcp")
+
+
+def needs(code: str) -> list[str]:
+    """The frameworks that a block imports."""
+    return [module for module in NEEDS if re.search(rf"^\s*(from|import) {module}\b", code, re.M)]
 
 
 def run(code: str, home: Path) -> str:
-    for module in NEEDS:
-        if f"from {module}" in code:
-            pytest.importorskip(module)
+    if lacking := [module for module in needs(code) if find_spec(module) is None]:
+        pytest.skip(f"{', '.join(lacking)} is not installed: pip install 'kronmem[dev]'")
     environment = {**os.environ, "KRONMEM_HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
     ran = subprocess.run([sys.executable, "-c", code], cwd=home.parent, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
@@ -30,8 +35,8 @@ def run(code: str, home: Path) -> str:
 
 
 CASES = [
-    # Importing AutoGen takes longer than all other blocks together.
-    pytest.param(*block, marks=pytest.mark.slow) if "from autogen" in block[0] else block
+    # Importing a framework takes longer than all other blocks together.
+    pytest.param(*block, marks=pytest.mark.slow) if needs(block[0]) else block
     for block in BLOCKS
 ]
 

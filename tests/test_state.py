@@ -17,7 +17,6 @@ from tests.services.kronmem import ServedKronmem
 from tests.shells import shell
 
 VALUES: list[Any] = [
-    None,
     True,
     0,
     -7,
@@ -84,6 +83,15 @@ def test_a_value_is_replaced_deleted_and_missed(client: Any) -> None:
     assert state.delete("k") is None
     assert state.get("k", "gone") == "gone"
     assert state.keys() == []
+
+
+def test_setting_none_deletes_the_key(client: Any) -> None:
+    state = client.state("ada")
+    state.set("k", {"a": None})
+    assert state.set("k", None) is None
+    assert state.get("k", "nothing") == "nothing"
+    assert state.keys() == []
+    assert state.set("k", None) is None
 
 
 def test_agents_do_not_share_state_and_memories_are_apart(client: Any) -> None:

@@ -162,3 +162,17 @@ def test_ages_are_told_in_plain_words() -> None:
     assert told == ["just now", "just now", "1 minute ago", "2 hours ago", "1 day ago", "3 days ago", "just now"]
     assert _age(None, now) == "age unknown"
     assert _age(datetime(2026, 1, 9), now) == "1 day ago"  # noqa: DTZ001 -- a service may leave the zone out
+
+
+def test_the_descriptions_are_the_tools_own_and_stay_plain_text() -> None:
+    with Client.local(":memory:") as client:
+        first, second = memory_tools(client.agent("ada")), memory_tools(client.agent("ada"))
+        for function in first.functions():
+            for annotation in function.__annotations__.values():
+                if hasattr(annotation, "__metadata__"):
+                    annotation.__metadata__ = (object(),)  # as classic AutoGen does
+        for tools in (second, memory_tools(client.agent("ada"))):
+            for function in tools.functions():
+                texts = [one for kind in function.__annotations__.values() for one in getattr(kind, "__metadata__", ())]
+                assert texts
+                assert all(isinstance(text, str) for text in texts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import uuid
+import weakref
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kronmem import ReplyError, extract_facts
 from kronmem.agentchat.memory import KronMemory
+from kronmem.packs.limits import check_ttl_days
 
 AnyExtract = Callable[[str], Iterable[str] | Awaitable[Iterable[str]]]
 
@@ -41,20 +43,23 @@ async def remember_run(
     extract: AnyExtract | None = None,
     sources: Container[str] | None = None,
     tool_output: bool = False,
+    ttl_days: int | None = None,
 ) -> int:
     """Store the durable facts of a finished run; the answer is how many there were.
 
     `extract` finds them in one message: `extract_facts` (rules, the default) or `ModelExtractor(model_client)`.
     `sources` limits the speakers that are read. With `tool_output` the answers of tools are read too, and the pages
-    that agents saw. The same result twice is stored once. If the extraction fails nothing is stored.
+    that agents saw. `ttl_days` is the lifetime of the stored facts. The same result twice is stored once. If the
+    extraction fails nothing is stored.
     """
+    check_ttl_days(ttl_days)
     find = extract_facts if extract is None else extract
     facts: dict[str, _Fact] = {}
     for said in _messages(result, sources, tool_output):
         for text in await _found(find, said.text):
             facts.setdefault(text.casefold(), _Fact(text, said))
     for fact in facts.values():
-        await _store(memory, fact)
+        await _store(memory, fact, ttl_days)
     return len(facts)
 
 
@@ -99,6 +104,13 @@ class _RunMessage:
     message_type: str
     place: str
 
+    @property
+    def role(self) -> str:
+        """AutoGen calls the words of a person "user", and those of an agent by its name."""
+        if self.message_type.startswith("ToolCall"):
+            return "tool"
+        return "user" if self.source == "user" else "assistant"
+
 
 @dataclass(frozen=True)
 class _Fact:
@@ -107,12 +119,26 @@ class _Fact:
 
 
 def _messages(result: TaskResult, sources: Container[str] | None, tool_output: bool) -> Iterator[_RunMessage]:
-    for number, message in enumerate(result.messages):
+    for message in result.messages:
         if sources is None or message.source in sources:
             text = _text(message, tool_output)
             if text.strip():
-                place = str(getattr(message, "id", number))  # messages have ids since AutoGen 0.5
-                yield _RunMessage(text, message.source, type(message).__name__, place)
+                yield _RunMessage(text, message.source, type(message).__name__, _place(message))
+
+
+# By the identity of a message, which takes its entry along when it goes.
+_places: dict[int, str] = {}
+
+
+def _place(message: object) -> str:
+    """The id of a message; before AutoGen 0.5 it has none, and is told from others by being the same object."""
+    found = getattr(message, "id", None)
+    if isinstance(found, str):
+        return found
+    if id(message) not in _places:
+        _places[id(message)] = uuid.uuid4().hex
+        weakref.finalize(message, _places.pop, id(message), None)
+    return _places[id(message)]
 
 
 def _text(message: object, tool_output: bool) -> str:
@@ -133,7 +159,7 @@ async def _found(extract: AnyExtract, text: str) -> Iterable[str]:
     return await found if inspect.isawaitable(found) else found
 
 
-async def _store(memory: KronMemory, fact: _Fact) -> None:
+async def _store(memory: KronMemory, fact: _Fact, ttl_days: int | None) -> None:
     said = fact.said
     name = "\n".join([memory.agent_id, memory.session_id or "", said.place, said.source, fact.text])
     await memory.agent_memory.remember_later(
@@ -141,4 +167,6 @@ async def _store(memory: KronMemory, fact: _Fact) -> None:
         # "speaker" is named in prompts as the origin; "source" is AutoGen's word for it.
         metadata={"source": said.source, "speaker": said.source, "message_type": said.message_type},
         memory_id=str(uuid.uuid5(_NAMESPACE, name)),
+        role=said.role,
+        ttl_days=ttl_days,
     )

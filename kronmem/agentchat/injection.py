@@ -1,4 +1,4 @@
-"""One fenced block of memories in a model's context: taken out, and put before the newest user message.
+"""One fenced block of memories in a model's context: shown before the newest user message, and never stored there.
 
 The user role is the lowest that works everywhere: a second system message makes Anthropic refuse the request, and
 would lend recalled text an authority that it must not have.
@@ -6,7 +6,7 @@ would lend recalled text an authority that it must not have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import dropwhile, takewhile
 from typing import cast
 
@@ -18,18 +18,18 @@ from kronmem.packs.block import MAX_QUESTION_CHARS, as_question, clean_words, is
 SOURCE = "memory"
 
 
-def is_injected(message: LLMMessage, opening: str = "") -> bool:
-    """Tell whether a memory put this message here, the one with this opening line if given."""
+def is_injected(message: LLMMessage) -> bool:
+    """Tell whether a memory put this message here."""
     if not isinstance(message, UserMessage) or message.source != SOURCE or not isinstance(message.content, str):
         return False
-    return is_block(message.content, opening)
+    return is_block(message.content)
 
 
-def strip(context: ChatCompletionContext, opening: str) -> None:
-    """Take out the block of the last turn."""
+def strip(context: ChatCompletionContext) -> None:
+    """Take out blocks that an earlier version stored among the messages."""
     messages = _stored(context)
-    if messages is not None:
-        messages[:] = [message for message in messages if not is_injected(message, opening)]
+    if messages is not None and any(map(is_injected, messages)):
+        messages[:] = [message for message in messages if not is_injected(message)]
 
 
 async def messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
@@ -50,18 +50,68 @@ def question(messages: Sequence[LLMMessage]) -> str:
     return "\n".join(part for part in questions if part)[:MAX_QUESTION_CHARS].strip()
 
 
-async def insert(context: ChatCompletionContext, text: str) -> bool:
-    """Put the block before the newest user message; False, and no block, when the model would not get to see it."""
-    messages = _stored(context)
+async def show(context: ChatCompletionContext, owner: object, text: str) -> bool:
+    """Show the owner's block before the newest user message, in place of its last one; "" shows none.
+
+    The answer is False, and there is no block, when the model would not get to see it.
+    """
+    view = _view(context)
+    view.blocks.pop(owner, None)
+    if not text:
+        return False
     message = UserMessage(content=text, source=SOURCE)
-    if messages is None:
-        return await _append(context, message)
-    messages.insert(_newest(messages), message)
+    view.blocks[owner] = (_newest(await messages(context)), message)
     if not _is_cheap(context) or message in await context.get_messages():
         return True
     # A buffer of one message, or too few tokens left: an unseen block would only push out messages that matter more.
-    messages[:] = [one for one in messages if one is not message]
+    del view.blocks[owner]
     return False
+
+
+class View:
+    """The blocks of one context, each with the user message that it stands before."""
+
+    def __init__(self, read: Callable[[], Awaitable[list[LLMMessage]]]) -> None:
+        self._read = read
+        self.blocks: dict[object, tuple[LLMMessage | None, UserMessage]] = {}
+
+    async def messages(self, context: ChatCompletionContext) -> list[LLMMessage]:
+        """The messages that the model gets to see: the context counts the blocks among its own meanwhile."""
+        stored = _stored(context)
+        if stored is None:
+            return self._with_blocks(await self._read())
+        stored[:] = self._with_blocks(stored)
+        try:
+            return list(await self._read())
+        finally:
+            ours = [block for _, block in self.blocks.values()]
+            kept = [one for one in stored if not any(one is block for block in ours)]
+            stored[:] = kept
+
+    def _with_blocks(self, found: Sequence[LLMMessage]) -> list[LLMMessage]:
+        shown = list(found)
+        for before, block in self.blocks.values():
+            same = [at for at, one in enumerate(shown) if one is before]
+            # Somebody else's context may hand out copies.
+            equal = same or [at for at, one in enumerate(shown) if one == before]
+            if equal:
+                shown.insert(equal[-1], block)
+        return shown
+
+
+def _view(context: ChatCompletionContext) -> View:
+    """The view of a context, which its `get_messages` shows from the first block on."""
+    found: object = getattr(vars(context).get("get_messages"), "kronmem_view", None)
+    if isinstance(found, View):
+        return found
+    view = View(context.get_messages)
+
+    async def get_messages() -> list[LLMMessage]:
+        return await view.messages(context)
+
+    get_messages.kronmem_view = view  # type: ignore[attr-defined] # found again above
+    context.get_messages = get_messages  # type: ignore[method-assign] # no context has a public way to show without storing
+    return view
 
 
 def _is_cheap(context: ChatCompletionContext) -> bool:
@@ -69,25 +119,14 @@ def _is_cheap(context: ChatCompletionContext) -> bool:
     return type(context).__module__.startswith("autogen_core.")
 
 
-async def _append(context: ChatCompletionContext, message: UserMessage) -> bool:
-    """For a context that keeps its messages elsewhere: through the public way one can only add at the end.
-
-    An older block stays where it is; the same block is not added twice.
-    """
-    if message not in await context.get_messages():
-        await context.add_message(message)
-    return True
-
-
 def _stored(context: ChatCompletionContext) -> list[LLMMessage] | None:
-    # Every context of autogen-core keeps its messages here, and none has a public way to take one out.
+    # Every context of autogen-core keeps its messages here.
     found: object = getattr(context, "_messages", None)
     return cast("list[LLMMessage]", found) if isinstance(found, list) else None
 
 
-def _newest(messages: Sequence[LLMMessage]) -> int:
-    places = (at for at, one in enumerate(messages) if isinstance(one, UserMessage) and not is_injected(one))
-    return max(places, default=len(messages))
+def _newest(messages: Sequence[LLMMessage]) -> LLMMessage | None:
+    return next((one for one in reversed(messages) if isinstance(one, UserMessage) and not is_injected(one)), None)
 
 
 def _text(message: LLMMessage) -> str:

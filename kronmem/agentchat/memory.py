@@ -5,9 +5,10 @@ The method that the framework calls by itself, `update_context`, never fails a r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from anyio import to_thread
 from autogen_core import CancellationToken, Component
 from autogen_core.memory import Memory, MemoryContent, MemoryQueryResult, UpdateContextResult
 from autogen_core.model_context import ChatCompletionContext
@@ -19,7 +20,6 @@ from kronmem.agentchat import injection
 from kronmem.agentchat.cancelling import until_cancelled
 from kronmem.agentchat.config import KronMemoryConfig
 from kronmem.agentchat.content import as_content, as_metadata, as_text
-from kronmem.packs.block import opening_line
 from kronmem.packs.bounded import bounded_async
 from kronmem.packs.declarative import check_key, dumpable_url, key_variable
 from kronmem.packs.lazy_memory import LazyMemory
@@ -27,14 +27,16 @@ from kronmem.packs.limits import check_limits
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.reading import AsyncReadingMemory
 from kronmem.packs.tool_text import ToolCoroutine
+from kronmem.packs.warming import is_cold, load_engine
 
 
 class KronMemory(Memory, Component[KronMemoryConfig]):
     """Durable memory of one `agent_id` for AutoGen agents; the same id means the same memory, in every process.
 
-    It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its own reads,
-    writes and `clear` are within that session. `timeout` is how many seconds a call may take. Nothing is opened
-    before the first call, and `close` releases only a client opened here: one passed in stays open.
+    `agent_id` and `session_id` may be callables, asked at every call in the caller's context: one object then serves
+    many users. It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its
+    own reads, writes and `clear` are within that session. `timeout` is how many seconds a call may take. Nothing is
+    opened before the first call, and `close` releases only a client opened here: one passed in stays open.
     May be used from one event loop after another.
     """
 
@@ -43,10 +45,10 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     def __init__(
         self,
-        agent_id: str,
+        agent_id: str | Callable[[], str],
         *,
         url: str | None = None,
-        session_id: str | None = None,
+        session_id: str | Callable[[], str | None] | None = None,
         read_from: Sequence[str] = (),
         limit: int = 5,
         threshold: float | None = None,
@@ -57,15 +59,26 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         self._memory = LazyMemory(
             agent_id, url=url, client=client, session_id=session_id, read_from=read_from, timeout=timeout
         )
-        self.agent_id = agent_id
-        self.session_id = session_id
         self.read_from = self._memory.read_from
         self._limit, self._threshold = limit, threshold
         self._tools: dict[str, MemoryTools[ToolCoroutine]] = {}
         self._log = LogOnce(str(self._memory))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.agent_id!r}, session_id={self.session_id!r}, read_from={self.read_from!r})"
+        agent_id, session_id = (
+            "<callable>" if callable(one) else repr(one) for one in (self._memory.agent_id, self._memory.session_id)
+        )
+        return f"{type(self).__name__}({agent_id}, session_id={session_id}, read_from={self.read_from!r})"
+
+    @property
+    def agent_id(self) -> str:
+        """The owner of this memory; a callable is asked now."""
+        return self.agent_memory.agent_id
+
+    @property
+    def session_id(self) -> str | None:
+        """The session that everything is limited to, if any; a callable is asked now."""
+        return self.agent_memory.session_id
 
     @property
     def agent_memory(self) -> AsyncReadingMemory:
@@ -82,14 +95,17 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         """
         found: list[MemoryContent] = []
         try:
+            if is_cold(self.agent_memory.client):
+                await to_thread.run_sync(load_engine)  # before the deadline begins
             found = await bounded_async(lambda: self._inject(model_context), self._memory.timeout)
         except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
             self._log.failed(error)
         return UpdateContextResult(memories=MemoryQueryResult(results=found))
 
     async def _inject(self, context: ChatCompletionContext) -> list[MemoryContent]:
-        memory = self.agent_memory
-        injection.strip(context, opening_line(memory.source))
+        await injection.show(context, self, "")  # first: one user's block is not shown to the next
+        memory = self.agent_memory.resolved()
+        injection.strip(context)
         asked = injection.question(await injection.messages(context))
         if not asked:
             return []
@@ -97,7 +113,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         text = memory.block(hits)
         found = [as_content(hit) for hit in hits]
         self._log.succeeded()
-        return found if text and await injection.insert(context, text) else []
+        return found if await injection.show(context, self, text) else []
 
     # ── called by users ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -165,10 +181,13 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         """The config of a dump, without any secret; `ConfigError` where that cannot be promised."""
         if self._memory.given is not None:
             raise ConfigError("a memory made with client= cannot be dumped, for a client may hold a key: use url=")
+        agent_id, session_id = self._memory.agent_id, self._memory.session_id
+        if callable(agent_id) or callable(session_id):
+            raise ConfigError("a memory with a callable id cannot be dumped: load one with a fixed id for each user")
         return KronMemoryConfig(
-            agent_id=self.agent_id,
+            agent_id=agent_id,
             url=dumpable_url(self._memory.url),
-            session_id=self.session_id,
+            session_id=session_id,
             read_from=list(self.read_from),
             limit=self._limit,
             threshold=self._threshold,

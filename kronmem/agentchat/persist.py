@@ -1,4 +1,4 @@
-"""A team that goes on where it stopped: its state loaded on the way in and saved on the way out.
+"""A team that goes on where it stopped: its state loaded on the way in, and its changes saved after every message.
 
 Memories that were recalled into it are taken out before saving, so that a forgotten one does not live on there.
 """
@@ -6,54 +6,43 @@ Memories that were recalled into it are taken out before saving, so that a forgo
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-import anyio
-from anyio import to_thread
 from pydantic import JsonValue
-from pydantic_core import to_jsonable_python
 
-from kronmem import AsyncState, DeadlineError, InvalidInputError, State
+from kronmem import AsyncState, State
 from kronmem.agentchat.content import OURS
 from kronmem.agentchat.injection import SOURCE
+from kronmem.agentchat.saving import Stateful, StateSaver, watching
 from kronmem.packs.block import is_block
 
 log = logging.getLogger("kronmem")
-
-
-class Stateful(Protocol):
-    """A team or an agent: AutoGen's own two methods."""
-
-    async def save_state(self) -> Mapping[str, Any]:
-        """Tell everything that is needed to go on."""
-        ...
-
-    async def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
-        ...
 
 
 @asynccontextmanager
 async def persisted(
     team: Stateful, state: AsyncState | State, key: str, *, timeout: float = 10.0
 ) -> AsyncGenerator[None, None]:
-    """Load the team's state from `key` if there is any, and save it there at the end, also after an error.
+    """Load the team's state from `key` if there is any, and save its changes after every message and at the end.
 
-    The save has `timeout` seconds, also after a cancellation. If it fails after another error, that is logged and the
-    first error goes on. A state that cannot be loaded is an error and is not overwritten. Blocks injected by
-    `KronMemory` are not saved; messages of models and tools are.
+    A save on the way that fails is logged once, and the run goes on. The last save has `timeout` seconds, also after an
+    error or a cancellation: if it fails then, that is logged and the first error goes on, otherwise it is raised. A
+    state that cannot be loaded is an error and is not overwritten. Blocks injected by `KronMemory` are not saved;
+    messages of models and tools are.
     """
-    saved = await _get(state, key)
+    saver = StateSaver(team, state, key, timeout, without_memories)
+    saved = await saver.read()
     if saved is not None:
-        await team.load_state(_checked(saved, key))
+        await team.load_state(saved)
     try:
-        yield
+        async with watching(team, saver):
+            yield
     except BaseException:
-        await _rescue(team, state, key, timeout)
+        await _rescue(saver, key)
         raise
-    await _save(team, state, key, timeout)
+    await saver.save()
 
 
 def without_memories(value: JsonValue) -> JsonValue:
@@ -77,34 +66,8 @@ def _is_injected(value: JsonValue) -> bool:
     return any(isinstance(one, dict) and OURS in cast("dict[str, Any]", one.get("metadata") or {}) for one in content)
 
 
-async def _save(team: Stateful, state: AsyncState | State, key: str, timeout: float) -> None:
+async def _rescue(saver: StateSaver, key: str) -> None:
     try:
-        with anyio.fail_after(timeout, shield=True):
-            plain = cast("JsonValue", to_jsonable_python(await team.save_state()))
-            await _set(state, key, without_memories(plain))
-    except TimeoutError:
-        raise DeadlineError(f"the state {key!r} was not saved within {timeout} s") from None
-
-
-async def _rescue(team: Stateful, state: AsyncState | State, key: str, timeout: float) -> None:
-    try:
-        await _save(team, state, key, timeout)
+        await saver.save()
     except Exception as error:  # noqa: BLE001 -- the error that ended the run is the one to be raised
         log.warning("the state %r could not be saved (%s: %s)", key, type(error).__name__, error)
-
-
-def _checked(saved: JsonValue, key: str) -> Mapping[str, JsonValue]:
-    if not isinstance(saved, dict):
-        raise InvalidInputError(f"the value under {key!r} is not the state of a team")
-    return saved
-
-
-async def _get(state: AsyncState | State, key: str) -> JsonValue:
-    return await state.get(key) if isinstance(state, AsyncState) else await to_thread.run_sync(state.get, key)
-
-
-async def _set(state: AsyncState | State, key: str, value: JsonValue) -> None:
-    if isinstance(state, AsyncState):
-        await state.set(key, value)
-    else:
-        await to_thread.run_sync(state.set, key, value, abandon_on_cancel=True)

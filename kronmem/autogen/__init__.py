@@ -13,7 +13,7 @@ from kronmem.autogen.chats import (
     save_chat,
     save_group_chat,
 )
-from kronmem.autogen.register import register_memory, register_team_memory
+from kronmem.autogen.register import register_memory, register_team_memory, unregister_memory
 
 __all__ = [
     "Attachment",
@@ -28,4 +28,5 @@ __all__ = [
     "resume_group_chat",
     "save_chat",
     "save_group_chat",
+    "unregister_memory",
 ]

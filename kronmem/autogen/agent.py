@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kronmem import AgentMemory, Client, ConfigError
-from kronmem.autogen.attach import attach_memory
+from kronmem.autogen.attach import attach
 from kronmem.autogen.classic import Agent, ConversableAgent
+from kronmem.autogen.default_client import give_back, take_client
 from kronmem.autogen.messages import Message
 from kronmem.packs.block import fence_context, without_blocks
-from kronmem.packs.bounded import bounded
+from kronmem.packs.bounded import bounded, bounded_thread
 from kronmem.packs.capture import Extract
 from kronmem.packs.limits import check_blocking
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.warming import is_cold, load_engine
+
+MOST_PRIMING = 60.0
+"""Seconds; the deadline of the recall inside is the user's, this one only ends a thread that was lost."""
 
 
 def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: int = 8, timeout: float = 2.0) -> str:
@@ -23,6 +29,8 @@ def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: in
     """
     log = LogOnce(str(check_blocking(memory)))
     block = ""
+    if is_cold(memory.client):
+        load_engine()  # before the deadline begins
     with log.swallowing():
         inner = memory.with_timeout(timeout).resolved()
         block = bounded(lambda: fence_context(inner.inject_context(query, limit), inner.agent_id), timeout)
@@ -34,8 +42,9 @@ def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: in
 class MemoryAgent(ConversableAgent):
     """A ConversableAgent that recalls before it replies, and keeps the messages that it receives and sends.
 
-    Without `memory` it uses the default store of this machine or environment, `Client().agent(agent_id)`, and `close`
-    closes it. `memory_query` also puts the memories about it into the system message, when that is first needed.
+    Without `memory` it uses the default store of this machine or environment, as `Client().agent(agent_id)` does; all
+    agents of a process share one client for it, and `close` gives it back. `memory_query` also puts the memories about
+    it into the system message, when that is first needed.
     """
 
     _query: str | None = None
@@ -43,30 +52,27 @@ class MemoryAgent(ConversableAgent):
     def __init__(
         self,
         name: str,
-        *,
+        *conversable_agent_positionals: Any,
         memory: AgentMemory | None = None,
-        agent_id: str | None = None,
+        agent_id: str | Callable[[], str] | None = None,
         memory_query: str | None = None,
         recall: bool = True,
         capture: bool | Extract = True,
+        limit: int = 5,
         timeout: float = 2.0,
+        read_from: Iterable[str] = (),
+        ttl_days: int | None = None,
         **conversable_agent_arguments: Any,
     ) -> None:
-        super().__init__(name, **conversable_agent_arguments)  # pyright: ignore[reportUnknownMemberType] -- AutoGen leaves parts bare
+        super().__init__(name, *conversable_agent_positionals, **conversable_agent_arguments)  # pyright: ignore[reportUnknownMemberType] -- AutoGen leaves parts bare
+        _check_one(memory, agent_id)
         self._client: Client | None = None
-        self.memory = self._found(memory, agent_id)
-        self.attachment = attach_memory(self.memory, self, recall=recall, capture=capture, timeout=timeout)
+        if memory is None:
+            self._client = take_client()
+            memory = self._client.agent(agent_id or "")
+        self.memory = memory
+        self.attachment = attach(memory, self, recall, capture, limit, 20, timeout, tuple(read_from), ttl_days)
         self._query, self._timeout = memory_query, timeout
-
-    def _found(self, memory: AgentMemory | None, agent_id: str | None) -> AgentMemory:
-        if memory is not None and agent_id is not None and agent_id != memory.agent_id:
-            raise ConfigError(f"memory is of {memory.agent_id!r} and agent_id says {agent_id!r}: pass one of them")
-        if memory is not None:
-            return memory
-        if agent_id is None:
-            raise ConfigError("MemoryAgent needs memory= or agent_id=: whose memory is it?")
-        self._client = Client()
-        return self._client.agent(agent_id)
 
     @property
     def system_message(self) -> str:
@@ -81,13 +87,17 @@ class MemoryAgent(ConversableAgent):
 
     async def a_generate_reply(self, *args: Any, **options: Any) -> str | Message | None:
         """Reply, with the memories about `memory_query` in the system message."""
-        self._prime()
+        await self._prime_async()
         return await super().a_generate_reply(*args, **options)
 
     def _prime(self) -> None:
         query, self._query = self._query, None
         if query is not None:
             prime(self, self.memory, query, timeout=self._timeout)
+
+    async def _prime_async(self) -> None:
+        if self._query is not None:
+            await bounded_thread(self._prime, MOST_PRIMING)
 
     def receive(
         self,
@@ -109,12 +119,24 @@ class MemoryAgent(ConversableAgent):
         silent: bool | None = False,
     ) -> None:
         """Receive a message, and capture it."""
-        self._prime()  # first: the new message is not yet a memory
-        self.attachment.received(self, message, sender)
+        await self._prime_async()  # first: the new message is not yet a memory
+        await self.attachment.received_async(self, message, sender)
         await super().a_receive(message, sender, request_reply, silent)
 
     def close(self) -> None:
         """Store waiting messages, stop remembering, and close the client if it is this agent's own."""
         self.attachment.detach()
-        if self._client is not None:
-            self._client.close()
+        client, self._client = self._client, None
+        if client is not None:
+            give_back(client)
+
+
+def _check_one(memory: AgentMemory | None, agent_id: str | Callable[[], str] | None) -> None:
+    """It must be clear which memory it is."""
+    if memory is None and agent_id is None:
+        raise ConfigError("MemoryAgent needs memory= or agent_id=: whose memory is it?")
+    if memory is None or agent_id is None:
+        return
+    check_blocking(memory)
+    if callable(agent_id) or agent_id != memory.agent_id:
+        raise ConfigError(f"agent_id= names another agent than the {memory}: pass one of them")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from weakref import WeakKeyDictionary
 
-from kronmem import AgentMemory
+from kronmem import AgentMemory, ConfigError
 from kronmem.autogen.capture import CaptureHooks
 from kronmem.autogen.classic import Agent, ConversableAgent, Team, members
 from kronmem.autogen.messages import Message
-from kronmem.autogen.recall import RecallHook
+from kronmem.autogen.recall import BEFORE_REPLY, RecallHook
+from kronmem.autogen.wrapping import wrap
 from kronmem.packs.capture import Capture, CaptureRules, Extract
-from kronmem.packs.limits import check_blocking, check_limits
+from kronmem.packs.limits import check_blocking, check_capture, check_limits, check_read_from, check_ttl_days
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.warming import warm_up
 
-_BEFORE_REPLY = "process_all_messages_before_reply"
 _BEFORE_SEND = "process_message_before_send"
+
+# By agent: its memory, and which of the two parts are at work.
+_attached: WeakKeyDictionary[ConversableAgent, tuple[AgentMemory, set[str]]] = WeakKeyDictionary()
 
 
 class Attachment:
@@ -23,9 +28,9 @@ class Attachment:
     Detach before you close the client: the last messages may still wait to be stored.
     """
 
-    def __init__(self, timeout: float, capture: CaptureHooks | None) -> None:
-        self._timeout, self._capture = timeout, capture
-        self._hooks: list[tuple[ConversableAgent, str, Callable[..., object]]] = []
+    def __init__(self, memory: AgentMemory, timeout: float, capture: CaptureHooks | None) -> None:
+        self._memory, self._timeout, self._capture = memory, timeout, capture
+        self._undo: dict[ConversableAgent, list[Callable[[], None]]] = {}
 
     def __enter__(self) -> Attachment:
         return self
@@ -33,28 +38,56 @@ class Attachment:
     def __exit__(self, *_: object) -> None:
         self.detach()
 
-    def hook(self, agent: ConversableAgent, name: str, hook: Callable[..., object]) -> None:
+    def recall(self, agent: ConversableAgent, hook: RecallHook) -> None:
+        """Let an agent recall before it replies, unless it does already."""
+        if self._claim(agent, "recall"):
+            self._hook(agent, BEFORE_REPLY, hook)
+            self._hook(agent, f"a_{BEFORE_REPLY}", hook.call_async)
+            self._undo[agent].append(wrap(agent, "generate_reply", hook.replying))
+            self._undo[agent].append(wrap(agent, "a_generate_reply", hook.replying_async))
+
+    def capture(self, agent: ConversableAgent) -> None:
+        """Keep the messages that an agent sends, unless they are kept already."""
+        if self._capture is not None and self._claim(agent, "capture"):
+            self._hook(agent, _BEFORE_SEND, self._capture.sent)
+            self._hook(agent, f"a_{_BEFORE_SEND}", self._capture.sent_async)
+            self._undo[agent].append(wrap(agent, "a_send", self._capture.sending_async))
+            self._undo[agent].append(wrap(agent, "a_generate_reply", self._capture.replying_async))
+
+    def _claim(self, agent: ConversableAgent, part: str) -> bool:
+        _, parts = _attached.setdefault(agent, (self._memory, set()))
+        if part in parts:
+            return False
+        parts.add(part)
+        self._undo.setdefault(agent, []).append(lambda: _release(agent, part))
+        return True
+
+    def _hook(self, agent: ConversableAgent, name: str, hook: Callable[..., object]) -> None:
         """Register a hook, if this version of AutoGen has one of that name."""
         if name in agent.hook_lists:
             agent.register_hook(name, hook)  # pyright: ignore[reportUnknownMemberType] -- AutoGen leaves it bare
-            self._hooks.append((agent, name, hook))
+            self._undo[agent].append(lambda: _unhook(agent, name, hook))
 
     def received(self, recipient: ConversableAgent, message: Message | str, sender: Agent) -> None:
         """Capture a message that an agent is about to receive."""
-        if self._capture is not None:
+        if self._capture is not None and recipient in self._undo:
             self._capture.received(recipient, message, sender)
+
+    async def received_async(self, recipient: ConversableAgent, message: Message | str, sender: Agent) -> None:
+        """The same for asyncio: the event loop goes on meanwhile."""
+        if self._capture is not None and recipient in self._undo:
+            await self._capture.received_async(recipient, message, sender)
 
     def flush(self, timeout: float | None = None) -> int:
         """Wait until captured messages are stored; the answer is how many are not, after `timeout` seconds."""
         wait = self._timeout if timeout is None else timeout
         return 0 if self._capture is None else self._capture.flush(wait)
 
-    def detach(self) -> None:
-        """Remove the hooks, and store the messages that still wait. May be called twice."""
-        while self._hooks:
-            agent, name, hook = self._hooks.pop()
-            if hook in agent.hook_lists[name]:
-                agent.hook_lists[name].remove(hook)
+    def detach(self, agent: ConversableAgent | None = None) -> None:
+        """Stop recall and capture for one agent, or for all, and store the messages that wait. May be called twice."""
+        for one in [agent] if agent is not None else list(self._undo):
+            for undo in reversed(self._undo.pop(one, [])):
+                undo()
         self.flush()
 
 
@@ -67,31 +100,72 @@ def attach_memory(
     limit: int = 5,
     min_length: int = 20,
     timeout: float = 2.0,
+    read_from: Iterable[str] = (),
+    ttl_days: int | None = None,
 ) -> Attachment:
     """Let agents remember by themselves: no tool, no prompt, nothing in their stored messages.
 
-    Before each reply the memories that fit the last human or peer text are shown to the model. Messages that the
-    agents send are stored in the background: attach the user's agent too to keep its words. `capture` may be a
-    function from a text to the texts worth keeping, such as `extract_facts`; otherwise messages shorter than
-    `min_length` are left out. A reply waits for memory at most `timeout` seconds; memory that fails is logged once
-    and done without.
+    Before each reply the memories that fit the last human or peer text are shown to the model, those of the agents in
+    `read_from` among them. Messages that the agents send are on disk before the chat goes on: attach the user's agent
+    too to keep its words. `capture` may be a function from a text to the texts worth keeping, such as `extract_facts`;
+    otherwise messages shorter than `min_length` are left out. `ttl_days` is the lifetime of the kept messages. A reply
+    waits for memory at most `timeout` seconds; memory that fails is logged once and done without.
+
+    An agent holds one memory: another one is a `ConfigError`.
     """
-    check_blocking(memory)
-    check_limits(limit, timeout)
-    hooks = _capture_hooks(memory, capture, min_length, timeout) if capture else None
-    attachment = Attachment(timeout, hooks)
-    log = LogOnce(str(memory))
-    for agent in members(agents):
-        if recall:
-            before = RecallHook(agent, memory, limit, timeout, log)
-            attachment.hook(agent, _BEFORE_REPLY, before)
-            attachment.hook(agent, f"a_{_BEFORE_REPLY}", before.call_async)
-        if hooks is not None:
-            attachment.hook(agent, _BEFORE_SEND, hooks.sent)
-            attachment.hook(agent, f"a_{_BEFORE_SEND}", hooks.sent_async)
+    attachment = attach(memory, agents, recall, capture, limit, min_length, timeout, tuple(read_from), ttl_days)
+    warm_up(memory.client)
     return attachment
 
 
-def _capture_hooks(memory: AgentMemory, capture: bool | Extract, min_length: int, timeout: float) -> CaptureHooks:
-    rules = CaptureRules(capture if callable(capture) else None, min_length)
-    return CaptureHooks(Capture(memory, rules, timeout, LogOnce(f"capture into the {memory}")))
+def attach(
+    memory: AgentMemory,
+    agents: Team,
+    recall: bool,
+    capture: bool | Extract,
+    limit: int,
+    min_length: int,
+    timeout: float,
+    read_from: tuple[str, ...],
+    ttl_days: int | None,
+) -> Attachment:
+    """The same without any I/O, for constructors."""
+    check_blocking(memory)
+    check_limits(limit, timeout)
+    rules = CaptureRules(capture if callable(capture) else None, min_length, check_ttl_days(ttl_days))
+    team, others = members(agents), check_read_from(read_from)
+    _check_memory(memory, team)
+    if capture:
+        check_capture(memory)
+    kept = Capture(memory, rules, timeout, LogOnce(f"capture into the {memory}")) if capture else None
+    attachment = Attachment(memory, timeout, CaptureHooks(kept) if kept else None)
+    log = LogOnce(str(memory))
+    for agent in team:
+        if recall:
+            attachment.recall(agent, RecallHook(agent, memory, limit, timeout, log, others))
+        attachment.capture(agent)
+    return attachment
+
+
+def _check_memory(memory: AgentMemory, agents: Iterable[ConversableAgent]) -> None:
+    for agent in agents:
+        known = _attached.get(agent)
+        if known is not None and known[0] != memory:
+            raise ConfigError(
+                f"{agent.name!r} holds the {known[0]} already: a second one would show one user's memories to another. "
+                "For many users attach one memory with a callable id, client.agent(current_user.get); "
+                "to read a further memory pass read_from=[…]; to write to both give one of them tools with a prefix; "
+                "or detach the first"
+            )
+
+
+def _release(agent: ConversableAgent, part: str) -> None:
+    _, parts = _attached.get(agent, (None, set[str]()))
+    parts.discard(part)
+    if not parts:
+        _attached.pop(agent, None)
+
+
+def _unhook(agent: ConversableAgent, name: str, hook: Callable[..., object]) -> None:
+    if hook in agent.hook_lists[name]:
+        agent.hook_lists[name].remove(hook)

@@ -1,47 +1,65 @@
-"""The capture hooks: each message with its chat and turn, from which a replayed chat makes the same id again."""
+"""The capture hooks: each message with its chat and turn, which make its id; a replayed one is not captured again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from functools import partial
 
 from kronmem.autogen.classic import Agent, ConversableAgent, group_of
+from kronmem.autogen.identity import Chat, chat_of
 from kronmem.autogen.messages import Message, words
-from kronmem.packs.capture import Capture, Utterance, stable_id
+from kronmem.packs.capture import Capture, Role, Utterance
+
+NOTHING = Utterance("", "", "user")
+"""Of a message that AutoGen replays: it was captured when it was said, and may have been forgotten since."""
+
+_tickets: ContextVar[list[tuple[Capture, int]] | None] = ContextVar("kronmem_tickets", default=None)
+"""The messages that this task has handed over and not yet waited for; None where chats are not awaited."""
 
 
 def outgoing(sender: ConversableAgent, message: Message | str, recipient: Agent) -> Utterance:
     """A message about to be sent."""
     group = group_of(recipient)
-    if group is not None:
-        return _utterance(sender, message, [agent.name for agent in group.agents], group.messages)
-    return _utterance(sender, message, [sender.name, recipient.name], sender.chat_messages.get(recipient, []))
+    observer = (sender.name, "sent")
+    if group is None:
+        names, earlier = [sender.name, recipient.name], sender.chat_messages.get(recipient, [])
+        return _utterance(sender, message, chat_of((sender, recipient), names, earlier, observer), earlier)
+    names = [agent.name for agent in group.agents]
+    # Only messages of a saved chat carry the name and the role that the group once gave them.
+    if isinstance(message, dict) and message.get("name") == sender.name and "role" in message:
+        return NOTHING
+    return _utterance(sender, message, chat_of((recipient, None), names, group.messages, observer), group.messages)
 
 
 def incoming(recipient: ConversableAgent, message: Message | str, sender: Agent) -> Utterance:
     """A message about to be received; a manager only passes on the words of a member."""
     group = group_of(sender)
+    observer = (recipient.name, "received")
     if group is None:
-        return _utterance(sender, message, [sender.name, recipient.name], recipient.chat_messages.get(sender, []))
+        names, earlier = [sender.name, recipient.name], recipient.chat_messages.get(sender, [])
+        return _utterance(sender, message, chat_of((sender, recipient), names, earlier, observer), earlier)
     name = message.get("name") if isinstance(message, dict) else None
     speaker = next((agent for agent in group.agents if agent.name == name), sender)
     earlier = group.messages
-    if earlier and earlier[-1] is message:  # a running chat has noted it already, a resumed one has not
-        earlier = earlier[:-1]
-    return _utterance(speaker, message, [agent.name for agent in group.agents], earlier)
+    if not earlier or earlier[-1] is not message:  # a running chat has noted it already, a replayed one has not
+        return NOTHING
+    names = [agent.name for agent in group.agents]
+    return _utterance(speaker, message, chat_of((sender, None), names, earlier[:-1], observer), earlier[:-1])
 
 
-def _utterance(speaker: Agent, message: Message | str, names: list[str], earlier: Sequence[Message]) -> Utterance:
-    text = words(message)
-    # Chats have no id in AutoGen. Who takes part and how it began is the same again when a chat is resumed.
-    begun = words(earlier[0]) if earlier else text
-    chat = stable_id(sorted(names), begun).hex[:12]
-    role = "assistant" if getattr(speaker, "llm_config", None) else "user"
-    return Utterance(text, speaker.name, role, {"chat": chat, "turn": len(earlier)})
+def _utterance(speaker: Agent, message: Message | str, chat: Chat, earlier: Sequence[Message]) -> Utterance:
+    role: Role = "assistant" if getattr(speaker, "llm_config", None) else "user"
+    return Utterance(words(message), speaker.name, role, {"chat": chat.id, "turn": len(earlier)})
 
 
 class CaptureHooks:
-    """Hands every message that agents send or receive to a `Capture`; the messages go on unchanged."""
+    """Hands every message that agents send or receive to a `Capture`; the messages go on unchanged.
+
+    They are on disk before a blocking chat goes on. In an async chat AutoGen calls the hook in the event loop: there
+    the next reply waits for them, and the end of the sending.
+    """
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
@@ -50,7 +68,11 @@ class CaptureHooks:
         self, sender: ConversableAgent, message: Message | str, recipient: Agent, silent: bool | None
     ) -> Message | str:
         """The hook before a message is sent. AutoGen passes exactly these names."""
-        self._capture.take(partial(outgoing, sender, message, recipient))
+        ticket, waiting = self._capture.take(partial(outgoing, sender, message, recipient)), _tickets.get()
+        if waiting is None:
+            self._capture.settle(ticket)
+        else:
+            waiting.append((self._capture, ticket))
         return message
 
     async def sent_async(
@@ -61,8 +83,37 @@ class CaptureHooks:
 
     def received(self, recipient: ConversableAgent, message: Message | str, sender: Agent) -> None:
         """Capture a message about to be received."""
-        self._capture.take(partial(incoming, recipient, message, sender))
+        self._capture.settle(self._capture.take(partial(incoming, recipient, message, sender)))
+
+    async def received_async(self, recipient: ConversableAgent, message: Message | str, sender: Agent) -> None:
+        """The same for asyncio: the event loop goes on meanwhile."""
+        await self._capture.settle_async(self._capture.take(partial(incoming, recipient, message, sender)))
+
+    @asynccontextmanager
+    async def sending_async(self, *_: object, **__: object) -> AsyncGenerator[None]:
+        """Around an awaited sending, which includes the replies to it."""
+        token = _tickets.set([]) if _tickets.get() is None else None
+        try:
+            yield
+        finally:
+            await _settle()
+            if token is not None:
+                _tickets.reset(token)
+
+    @asynccontextmanager
+    async def replying_async(self, *_: object, **__: object) -> AsyncGenerator[None]:
+        """Around an awaited reply: the messages before it are on disk when the model is asked."""
+        await _settle()
+        yield
 
     def flush(self, timeout: float) -> int:
         """Wait until everything is stored; the answer is how many messages are not."""
         return self._capture.flush(timeout)
+
+
+async def _settle() -> None:
+    waiting = _tickets.get() or []
+    newest = dict(waiting)  # tickets count up: the last of each capture is the newest
+    waiting.clear()
+    for capture, ticket in newest.items():
+        await capture.settle_async(ticket)

@@ -1,20 +1,19 @@
-"""Chats that outlive their process: saved as JSON under a key of an agent's state, and put back into fresh agents.
+"""Chats that outlive their process: saved under a key of an agent's state, and put back into fresh agents.
 
-Saving works at any time, also in `finally` after a chat has died; the context managers do just that.
+`persisted_chat` and `persisted_group_chat` save after every message: a killed process loses at most the one under way.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from pydantic import JsonValue
-
 from kronmem import ConfigError, InvalidInputError, KronmemError, State
 from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
-from kronmem.autogen.messages import Message
+from kronmem.autogen.identity import Chat, derived_id, set_chat
+from kronmem.autogen.messages import Message, words
+from kronmem.autogen.saving import ChatSaver, group_saver, pair_saver
 from kronmem.packs.log_once import LogOnce
 
 T = TypeVar("T")
@@ -23,8 +22,7 @@ Last = tuple[Agent, Message]
 
 def save_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> None:
     """Save the messages between two agents, tool messages included."""
-    sides = {first.name: first.chat_messages.get(second, []), second.name: second.chat_messages.get(first, [])}
-    state.set(key, {"kind": "chat", "sides": _json(sides)})
+    _rewrite(pair_saver(state, key, first, second))
 
 
 def resume_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> bool:
@@ -33,20 +31,12 @@ def resume_chat(state: State, key: str, first: ConversableAgent, second: Convers
     Go on with `initiate_chat(…, clear_history=False)`: AutoGen forgets everything otherwise. A tool call that never
     got its result is left out, since no model accepts it.
     """
-    saved = _saved(state, key, "chat", "sides")
-    if saved is None:
-        return False
-    sides = cast("dict[str, list[Message]]", saved)
-    if set(sides) != {first.name, second.name}:
-        raise ConfigError(f"the chat under {key!r} is between {' and '.join(map(repr, sides))}")
-    for agent, peer in ((first, second), (second, first)):
-        agent.chat_messages[peer] = _answered(sides[agent.name])
-    return True
+    return _resume_chat(pair_saver(state, key, first, second), first, second)
 
 
 def save_group_chat(state: State, key: str, manager: GroupChatManager) -> None:
     """Save the messages of a group chat, tool messages included."""
-    state.set(key, {"kind": "group chat", "messages": _json(manager.groupchat.messages)})
+    _rewrite(group_saver(state, key, manager))
 
 
 def resume_group_chat(state: State, key: str, manager: GroupChatManager) -> Last | None:
@@ -55,41 +45,68 @@ def resume_group_chat(state: State, key: str, manager: GroupChatManager) -> Last
     Go on with `agent.initiate_chat(manager, message=message, clear_history=False)`: the last message is sent again,
     so one that ended the chat ends it again. Memory attached to the agents does not keep the replay a second time.
     """
-    saved = _saved(state, key, "group chat", "messages")
-    if not saved:
-        return None
-    messages = cast("list[Message]", saved)
-    last = cast("Last", manager.resume(messages, silent=True))
-    for agent in manager.groupchat.agents:
-        _complete(agent, manager, messages[:-1])
-    return last
+    return _resume_group_chat(group_saver(state, key, manager), manager)
 
 
 @contextmanager
 def persisted_chat(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> Generator[bool]:
-    """Resume on the way in, save on the way out, also after an exception; the value says whether there was a chat.
+    """Resume on the way in, save after every message; the value says whether there was a chat.
 
-    When the store is out of reach the chat goes on without: logged, and nothing overwrites an unread chat.
+    When the store is out of reach the chat goes on without: logged once, and nothing overwrites an unread chat.
     """
-    read = _attempted(key, lambda: resume_chat(state, key, first, second))
-    try:
+    saver = pair_saver(state, key, first, second)
+    read = _attempted(key, lambda: _resume_chat(saver, first, second))
+    with saver.watching() if read else _nothing():
         yield bool(read and read[0])
-    finally:
-        if read:
-            _attempted(key, lambda: save_chat(state, key, first, second))
 
 
 @contextmanager
 def persisted_group_chat(state: State, key: str, manager: GroupChatManager) -> Generator[Last | None]:
     """The same for a group; the value is that of `resume_group_chat`."""
-    read = _attempted(key, lambda: resume_group_chat(state, key, manager))
-    before = list(manager.groupchat.messages)
-    try:
+    saver = group_saver(state, key, manager)
+    read = _attempted(key, lambda: _resume_group_chat(saver, manager))
+    with saver.watching() if read else _nothing():
         yield read[0] if read else None
-    finally:
-        # Until its last message is sent again, a resumed chat is one message short of the saved one.
-        if read and (read[0] is None or manager.groupchat.messages != before):
-            _attempted(key, lambda: save_group_chat(state, key, manager))
+
+
+def _rewrite(saver: ChatSaver) -> None:
+    saver.read()  # what stands there is removed once the new chat is stored
+    saver.rewrite()
+
+
+def _resume_chat(saver: ChatSaver, first: ConversableAgent, second: ConversableAgent) -> bool:
+    saved = saver.read()
+    if saved is None:
+        return False
+    sides = cast("dict[str, list[Message]]", saved["sides"])
+    if set(sides) != {first.name, second.name}:
+        raise ConfigError(f"the chat under {saver.key!r} is between {' and '.join(map(repr, sides))}")
+    for agent, peer in ((first, second), (second, first)):
+        agent.chat_messages[peer] = _answered(sides[agent.name])
+    saver.resumed()
+    if opening := sides[first.name][:1]:
+        saver.chat_id = saver.chat_id or derived_id(sides, words(opening[0]))
+        set_chat(Chat(saver.chat_id, resumed=True), first, second)
+    return True
+
+
+def _resume_group_chat(saver: ChatSaver, manager: GroupChatManager) -> Last | None:
+    saved = saver.read()
+    messages = cast("list[Message]", saved["messages"] if saved else [])
+    if not messages:
+        return None
+    saver.chat_id = saver.chat_id or derived_id([agent.name for agent in manager.groupchat.agents], words(messages[0]))
+    set_chat(Chat(saver.chat_id, resumed=True), manager)
+    last = cast("Last", manager.resume(messages, silent=True))
+    for agent in manager.groupchat.agents:
+        _complete(agent, manager, messages[:-1])
+    saver.resumed()
+    return last
+
+
+@contextmanager
+def _nothing() -> Generator[None]:
+    yield
 
 
 def _attempted(key: str, work: Callable[[], T]) -> tuple[T] | None:
@@ -101,21 +118,6 @@ def _attempted(key: str, work: Callable[[], T]) -> tuple[T] | None:
     except KronmemError as error:
         LogOnce(f"the chat saved under {key!r}").failed(error)
         return None
-
-
-def _saved(state: State, key: str, kind: str, part: str) -> JsonValue:
-    saved = state.get(key)
-    if saved is None:
-        return None
-    if not isinstance(saved, dict) or saved.get("kind") != kind:
-        raise ConfigError(f"the value saved under {key!r} is not a {kind}")
-    return saved[part]
-
-
-def _json(messages: object) -> JsonValue:
-    """As JSON: other values that AutoGen lets into a message, such as functions, are kept as their description."""
-    plain: JsonValue = json.loads(json.dumps(messages, default=str))
-    return plain
 
 
 def _answered(messages: list[Message]) -> list[Message]:

@@ -13,6 +13,8 @@ Message = dict[str, Any]
 
 _TOOL_KEYS = ("tool_calls", "function_call", "tool_responses")
 _FAREWELL = re.compile(r"\s*\bTERMINATE\b\W*$")
+_CARRYOVER = re.compile(r"\nContext: \n.*", re.DOTALL)
+"""AutoGen appends the summaries of earlier chats like this: nobody said them in this one."""
 _CODE_OUTPUT = "exitcode: "
 
 
@@ -25,7 +27,7 @@ def is_traffic(message: Mapping[str, object]) -> bool:
 
 
 def words(message: Message | str) -> str:
-    """The words of a message: "" for traffic, without injected blocks and the word that ends a chat."""
+    """The words of a message: "" for traffic, without injected blocks, carryover and the word that ends a chat."""
     if isinstance(message, str):
         message = {"content": message}
     if is_traffic(message):
@@ -36,11 +38,12 @@ def words(message: Message | str) -> str:
 
 def _content(content: object) -> str:
     if isinstance(content, str):
-        return content
+        return _CARRYOVER.sub("", content)
     if not isinstance(content, Sequence):
         return ""
     parts = [cast("Mapping[str, object]", part) for part in content if isinstance(part, Mapping)]  # pyright: ignore[reportUnknownVariableType] -- AutoGen's, unchecked
-    return "\n".join(text for part in parts if isinstance(text := part.get("text"), str))
+    texts = [text for part in parts if isinstance(text := part.get("text"), str)]
+    return "\n".join(_CARRYOVER.sub("", text) for text in texts)
 
 
 def question(messages: Sequence[Message], own_name: str) -> tuple[int, str] | None:

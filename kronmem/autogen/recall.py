@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from functools import partial
 
 from kronmem import AgentMemory
-from kronmem.autogen.classic import ConversableAgent
+from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.messages import Message, question, words
 from kronmem.packs.block import render_block
-from kronmem.packs.bounded import attempt
+from kronmem.packs.bounded import attempt, bounded_thread
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.reading import recall_beside
+from kronmem.packs.warming import is_cold, load_engine
+
+BEFORE_REPLY = "process_all_messages_before_reply"
+MAX_TURNS = 256
+"""The users with a turn under way that one agent keeps apart; of more, some are asked twice in a turn."""
+MOST_LOADING = 60.0
+"""Seconds for the import of the engine, which takes tenths of one; no deadline of the user's is spent on it."""
+
+_prepared: ContextVar[tuple[RecallHook, AgentMemory, str] | None] = ContextVar("kronmem_prepared", default=None)
+"""The block for the reply that this task is about to make."""
 
 
 class RecallHook:
     """The hook of one agent: message list in, a new list with one block out. Never raises.
 
-    In an async chat AutoGen calls it in the event loop, which then waits too, at most `timeout` seconds.
+    AutoGen calls it in the event loop of an async chat: there the block is prepared beforehand, in another thread.
     """
 
-    def __init__(self, agent: ConversableAgent, memory: AgentMemory, limit: int, timeout: float, log: LogOnce) -> None:
+    def __init__(
+        self,
+        agent: ConversableAgent,
+        memory: AgentMemory,
+        limit: int,
+        timeout: float,
+        log: LogOnce,
+        read_from: Sequence[str] = (),
+    ) -> None:
         self._agent, self._memory, self._limit = agent, memory.with_timeout(timeout), limit
-        self._timeout, self._log = timeout, log
-        self._last: tuple[AgentMemory, str, str] | None = None
+        self._timeout, self._log, self._read_from = timeout, log, read_from
+        self._turns: dict[AgentMemory, tuple[str, str]] = {}
 
     def __call__(self, messages: list[Message]) -> list[Message]:
         """Insert the block before the words it belongs to.
@@ -39,8 +61,59 @@ class RecallHook:
         """The same for the one version that keeps hooks of async chats apart."""
         return self(messages)
 
+    @contextmanager
+    def replying(self, *_: object, **__: object) -> Generator[None]:
+        """Around a blocking reply: the hook goes last, so that one added later does not cut the block off."""
+        self._go_last()
+        yield
+
+    @asynccontextmanager
+    async def replying_async(
+        self, messages: list[Message] | None = None, sender: Agent | None = None, *_: object, **__: object
+    ) -> AsyncGenerator[None]:
+        """Around an awaited reply: recall in another thread, for the hook to find."""
+        self._go_last()
+        history = self._agent.chat_messages.get(sender) if messages is None and sender is not None else messages
+        token = _prepared.set(await self._prepared_block(history or []))
+        try:
+            yield
+        finally:
+            _prepared.reset(token)
+
+    def _go_last(self) -> None:
+        for name, hook in ((BEFORE_REPLY, self), (f"a_{BEFORE_REPLY}", self.call_async)):
+            hooks = self._agent.hook_lists.get(name, [])
+            if hook in hooks and hooks[-1] != hook:
+                hooks.remove(hook)
+                hooks.append(hook)
+
+    async def _prepared_block(self, messages: list[Message]) -> tuple[RecallHook, AgentMemory, str] | None:
+        try:
+            return await self._prepare(messages)
+        except Exception as error:  # noqa: BLE001 -- nobody to read the block, or no user: the hook does without
+            self._log.failed(error)
+            return None
+
+    async def _prepare(self, messages: list[Message]) -> tuple[RecallHook, AgentMemory, str] | None:
+        found = self._question(messages)
+        if found is None:
+            return None
+        memory, (at, asked) = self._memory.resolved(), found
+        block = self._known(memory, asked, new_turn=at == len(messages) - 1)
+        if block is None:
+            block = ""
+            if is_cold(memory.client):
+                await bounded_thread(load_engine, MOST_LOADING)
+            with self._log.swallowing():
+                block = await bounded_thread(partial(self._recall, memory, asked, list(messages)), self._timeout)
+            self._note(memory, asked, block)
+        return self, memory, block
+
+    def _question(self, messages: list[Message]) -> tuple[int, str] | None:
+        return question(messages, self._agent.name) if self._agent.llm_config else None
+
     def _enriched(self, messages: list[Message]) -> list[Message]:
-        found = question(messages, self._agent.name) if self._agent.llm_config else None
+        found = self._question(messages)
         if found is None:
             return messages
         at, asked = found
@@ -50,17 +123,32 @@ class RecallHook:
         return [*messages[:at], {"role": "user", "name": "memory", "content": block}, *messages[at:]]
 
     def _block(self, memory: AgentMemory, asked: str, messages: list[Message], new_turn: bool) -> str:
-        # The words are not the newest message while tools are at work: that is the same turn, and the same question.
-        if not new_turn and self._last is not None and self._last[:2] == (memory, asked):
-            return self._last[2]
-        block = attempt(partial(self._recall, memory, asked, messages), self._timeout, self._log, "")
-        self._last = (memory, asked, block)
+        prepared = _prepared.get()
+        if prepared is not None and prepared[0] is self and prepared[1] == memory:
+            return prepared[2]
+        block = self._known(memory, asked, new_turn)
+        if block is None:
+            if is_cold(memory.client):
+                load_engine()
+            block = attempt(partial(self._recall, memory, asked, messages), self._timeout, self._log, "")
+            self._note(memory, asked, block)
         return block
+
+    def _known(self, memory: AgentMemory, asked: str, new_turn: bool) -> str | None:
+        # The words are not the newest message while tools are at work: that is the same turn, and the same question.
+        before, block = self._turns.get(memory, ("", ""))
+        return block if not new_turn and before == asked else None
+
+    def _note(self, memory: AgentMemory, asked: str, block: str) -> None:
+        self._turns[memory] = (asked, block)
+        if len(self._turns) > MAX_TURNS:
+            self._turns.pop(next(iter(self._turns)), None)
 
     def _recall(self, memory: AgentMemory, asked: str, messages: list[Message]) -> str:
         transcript = "\n".join(map(words, messages))
-        found = memory.recall(asked, self._limit)
+        found = recall_beside(memory, self._read_from, asked, self._limit)
         # A text captured from this very chat is already in front of the model.
         hits = [hit for hit in found if "chat" not in hit.memory.metadata or hit.content not in transcript]
+        named = any(one != memory.agent_id for one in self._read_from)
         # AutoGen executes fenced code found in the messages of an agent that may run code: a memory is never run.
-        return render_block(hits, memory.agent_id).replace("```", "'''")
+        return render_block(hits, memory.agent_id, named=named).replace("```", "'''")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, overload
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 from kronmem import AgentMemory, AsyncAgentMemory, ConfigError, MemoryTools, memory_tools
@@ -12,11 +15,11 @@ from kronmem.packs.tool_text import ToolCoroutine, tool_names
 
 AnyMemory: TypeAlias = "AgentMemory | AsyncAgentMemory"
 Tools: TypeAlias = "MemoryTools[str] | MemoryTools[ToolCoroutine]"
-Named: TypeAlias = "dict[str, tuple[AnyMemory, Tools]]"
 
-# By tool name: the tools that each agent executes, and those that each agent's model may call.
-_executed: WeakKeyDictionary[ConversableAgent, Named] = WeakKeyDictionary()
-_offered: WeakKeyDictionary[ConversableAgent, Named] = WeakKeyDictionary()
+# By tool name: the tools that each agent executes, and those that each agent's model may call. Both may hold tools
+# that were removed through AutoGen since, so they are only looked at through `_executes` and `_offers`.
+_executed: WeakKeyDictionary[ConversableAgent, dict[str, tuple[AnyMemory, Tools]]] = WeakKeyDictionary()
+_offered: WeakKeyDictionary[ConversableAgent, dict[str, tuple[AnyMemory, list[Tools]]]] = WeakKeyDictionary()
 
 
 @overload
@@ -73,25 +76,88 @@ def _register(memory: AnyMemory, callers: list[ConversableAgent], executor: Conv
     return tools
 
 
+def unregister_memory(
+    memory: AnyMemory, *, caller: ConversableAgent, executor: ConversableAgent, prefix: str = ""
+) -> None:
+    """Take the tools of a memory away again; those that are not there any more are no error.
+
+    The executor keeps them while another caller needs them.
+    """
+    for name in tool_names(prefix).values():
+        executed, offered = _executes(executor, name), _offers(caller, name)
+        for agent, known in ((executor, executed), (caller, offered)):
+            if known is not None and known[0] != memory:
+                raise _taken(name, known[0], agent)
+        tools = executed[1] if executed is not None else None
+        if offered is not None:
+            _withdraw(name, caller, offered[1], tools)
+        if tools is not None and not _needed(name, tools):
+            _remove(executor, name)
+            _executed[executor].pop(name)
+
+
+def _remove(executor: ConversableAgent, name: str) -> None:
+    register: Callable[..., None] = executor.register_function
+    if "silent_override" in inspect.signature(register).parameters:
+        return register({name: None}, silent_override=True)
+    with warnings.catch_warnings():  # of a function that is replaced, which older versions cannot be told to leave out
+        warnings.simplefilter("ignore", UserWarning)
+        return register({name: None})
+
+
+def _withdraw(name: str, caller: ConversableAgent, known: list[Tools], tools: Tools | None) -> None:
+    known[:] = [one for one in known if one is not tools]
+    if known and tools is not None:
+        return  # through another executor the caller still has them
+    _offered[caller].pop(name)
+    tool = next((one for one in getattr(caller, "tools", ()) if getattr(one, "name", None) == name), None)
+    if tool is not None:
+        caller.remove_tool_for_llm(tool)
+    else:  # older versions keep nothing but the schema
+        caller.update_tool_signature(name, is_remove=True)
+
+
+def _needed(name: str, tools: Tools) -> bool:
+    return any(any(one is tools for one in found[name][1]) for found in _offered.values() if name in found)
+
+
 def _connect(memory: AnyMemory, tools: Tools, caller: ConversableAgent, executor: ConversableAgent) -> None:
     """Register the missing tools only: AutoGen warns of each that is registered a second time."""
-    executed, offered = _executed.setdefault(executor, {}), _offered.setdefault(caller, {})
     for name, function in tools.function_map().items():
         description = function.__doc__ or name
-        if name not in executed and name not in offered:
+        executed, offered = _executes(executor, name), _offers(caller, name)
+        if executed is None and offered is None:
             register_function(function, caller=caller, executor=executor, name=name, description=description)
-        elif name not in executed:
+        elif executed is None:
             executor.register_for_execution(name=name)(function)
-        elif name not in offered:
+        elif offered is None:
             caller.register_for_llm(name=name, description=description)(function)
-        executed[name] = offered[name] = (memory, tools)
+        _executed.setdefault(executor, {})[name] = (memory, tools)
+        known = [] if offered is None else [one for one in offered[1] if one is not tools]
+        _offered.setdefault(caller, {})[name] = (memory, [*known, tools])
+
+
+def _executes(executor: ConversableAgent, name: str) -> tuple[AnyMemory, Tools] | None:
+    """Our tool of this name, if the executor still has it."""
+    return _executed.get(executor, {}).get(name) if name in executor.function_map else None
+
+
+def _offers(caller: ConversableAgent, name: str) -> tuple[AnyMemory, list[Tools]] | None:
+    """Our tools of this name, if the caller's model may still call them."""
+    return _offered.get(caller, {}).get(name) if name in _schema_names(caller) else None
+
+
+def _schema_names(caller: ConversableAgent) -> set[str]:
+    config: Any = caller.llm_config or {}
+    # Some versions have a config that is no dict, and has neither `get` nor an empty list.
+    return {tool["function"]["name"] for tool in (config["tools"] if "tools" in config else None) or ()}  # noqa: SIM401
 
 
 def _check_caller(caller: ConversableAgent, memory: AnyMemory, prefix: str) -> None:
     if group_of(caller) is not None or not caller.llm_config:
         raise ConfigError(f"{caller.name!r} cannot call tools: it is a group chat manager or has no llm_config")
     for name in tool_names(prefix).values():
-        known = _offered.get(caller, {}).get(name)
+        known = _offers(caller, name)
         if known is not None and known[0] != memory:
             raise _taken(name, known[0], caller)
 
@@ -105,19 +171,20 @@ def _check_rivals(memory: AnyMemory, agents: list[ConversableAgent], executor: C
 
 def _tools(memory: AnyMemory, executor: ConversableAgent, prefix: str) -> Tools:
     """The tools that this executor runs for this memory, or new ones; `ConfigError` when their names are taken."""
-    executed = _executed.get(executor, {})
+    found: Tools | None = None
     for name in tool_names(prefix).values():
-        known = executed.get(name)
+        known = _executes(executor, name)
         if (known is not None and known[0] != memory) or (known is None and name in executor.function_map):
             raise _taken(name, known and known[0], executor)
         if known is not None:
-            return known[1]
-    return memory_tools(memory, prefix)
+            found = known[1]
+    return memory_tools(memory, prefix) if found is None else found
 
 
 def _taken(name: str, memory: AnyMemory | None, agent: ConversableAgent) -> ConfigError:
     owner = "a function of yours" if memory is None else f"the {memory}"
     return ConfigError(
-        f"{name!r} of {agent.name!r} already belongs to {owner}, and AutoGen finds a tool by its name alone: "
-        f"pass a prefix, such as prefix='private_', to give this memory tools of its own"
+        f"{name!r} of {agent.name!r} already belongs to {owner}, and AutoGen finds a tool by its name alone. "
+        "Pass a prefix, such as prefix='private_', to give this memory tools of its own; or serve many users with one "
+        "memory, client.agent(current_user.get); or only read a second one: attach_memory(…, read_from=[…])"
     )

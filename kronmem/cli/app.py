@@ -10,6 +10,7 @@ from kronmem.cli import memories, transfer
 from kronmem.cli.demo import demo
 from kronmem.cli.doctor import doctor
 from kronmem.cli.installed import installed
+from kronmem.cli.mcp import mcp
 from kronmem.cli.serving import serve
 
 app = typer.Typer(name="kronmem", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -22,6 +23,7 @@ app.command()(memories.agents)
 app.command()(transfer.export)
 app.command("import")(transfer.import_)
 app.command()(serve)
+app.command()(mcp)
 app.command()(demo)
 app.command()(doctor)
 

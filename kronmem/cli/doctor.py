@@ -15,9 +15,9 @@ from pydantic import JsonValue
 
 from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
 from kronmem.cli import options, saying
-from kronmem.cli.installed import FAMILY, imports, owners, trouble, versions
+from kronmem.cli.installed import FAMILY, imports, mcp_mismatch, owners, trouble, versions
 
-LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psycopg")
+LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psycopg", "mcp")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def doctor(
     with saying.connected(url) as client:
         chosen = settings.resolve(url, None)
         findings = [*_settings("--db" if db else "--url" if url else None, chosen), *_memory(client, chosen, agent)]
-        findings += [*_outbox(client, chosen), *_autogen(), *_versions()]
+        findings += [*_outbox(client, chosen), *_autogen(), *_mcp(), *_versions()]
         if json:
             everything: list[JsonValue] = [finding.fields() for finding in findings]
             saying.as_json({"ok": all(finding.ok for finding in findings), "checks": everything})
@@ -142,11 +142,16 @@ def _outbox(client: Client, chosen: settings.Settings) -> Iterator[Finding]:
         return
     try:
         pending, dead = client.outbox.pending(), len(client.outbox.dead())
+        stranded, elsewhere = len(client.outbox.stranded()), client.outbox.elsewhere()
     except KronmemError as error:
         yield Finding("outbox", str(error), ok=False)
         return
     advice = "; client.outbox.dead() lists what was refused, retry_dead() sends it again" if dead else ""
-    yield Finding("outbox", f"{pending} waiting, {dead} refused{advice}", not dead)
+    if stranded:
+        advice += f"; {stranded} under another key: client.outbox.adopt() sends them with this one"
+    for url, count in elsewhere.items():
+        advice += f"; {count} for {url}: client.outbox.adopt({url!r}) sends them here"
+    yield Finding("outbox", f"{pending} waiting, {dead} refused{advice}", not (dead or stranded))
 
 
 def _autogen() -> Iterator[Finding]:
@@ -154,6 +159,12 @@ def _autogen() -> Iterator[Finding]:
     said = ", ".join(f"{name} {version}" for name, version in found.items()) or "none installed"
     wrong = trouble(owners(), lambda: imports("kronmem.autogen"))
     yield Finding("autogen", f"{said}; {wrong}" if wrong else said, not wrong)
+
+
+def _mcp() -> Iterator[Finding]:
+    # Not broken by itself: autogen-ext may be there without any wish for its MCP client.
+    if words := mcp_mismatch(versions(("autogen-ext", "mcp"))):
+        yield Finding("mcp", words)
 
 
 def _versions() -> Iterator[Finding]:

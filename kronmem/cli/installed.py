@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 
-FAMILY = ("autogen", "ag2", "pyautogen", "autogen-agentchat", "autogen-core", "autogen-ext")
+FAMILY = ("autogen", "ag2", "pyautogen", "autogen-agentchat", "autogen-core", "autogen-ext", "agent-framework-core")
 CLASSIC = ("autogen", "ag2", "pyautogen", "autogen-agentchat")
 REPAIR = 'pip uninstall -y ag2 pyautogen autogen && pip install "autogen>=0.14.1,<1"'
 
@@ -46,6 +46,17 @@ def trouble(claims: list[str], works: Callable[[], str | None]) -> str | None:
             f"{' and '.join(claims)} share one directory; removing or updating either breaks the other. Run: {REPAIR}"
         )
     return works() if claims else None
+
+
+def mcp_mismatch(found: Mapping[str, str]) -> str | None:
+    """The MCP client that does not work with the installed major of mcp, in words; None when all do."""
+    second = found.get("mcp", "0").partition(".")[0] == "2"
+    if not second or "autogen-ext" not in found:
+        return None
+    return (
+        f"AutoGen's McpWorkbench (autogen-ext {found['autogen-ext']}) cannot be imported with mcp {found['mcp']}: "
+        "where you use it, run: pip install 'mcp<2'. `kronmem mcp` works with both"
+    )
 
 
 def imports(module: str) -> str | None:

@@ -112,8 +112,8 @@ def told(url: str | None = None) -> Generator[None, None, None]:
 
 def _advice(error: KronmemError, url: str | None) -> str:
     if isinstance(error, AuthError):
-        where = settings.resolve(url, _key(url))
-        variable = "KRONVEX_API_KEY" if where.kronvex and _key(url) is None else "KRONMEM_API_KEY"
+        where = settings.resolve(url, key_for(url))
+        variable = "KRONVEX_API_KEY" if where.kronvex and key_for(url) is None else "KRONMEM_API_KEY"
         return f"\nThe key in {variable} is not the right one for {shown(where.url)}."
     if isinstance(error, TransportError):
         return "\nIs the service running? `kronmem doctor` tells more."
@@ -125,13 +125,14 @@ def connected(url: str | None, *, outbox: bool = True) -> Generator[Client, None
     """A client for one command. A key in KRONMEM_API_KEY goes to `url` when no KRONMEM_URL says otherwise."""
     with told(url):
         with warnings.catch_warnings(record=True) as raised:
-            client = Client(url, api_key=_key(url), outbox=None if outbox else False)
+            client = Client(url, api_key=key_for(url), outbox=None if outbox else False)
         for warning in raised:
             note(f"kronmem: warning: {warning.message}")
         with client:
             yield client
 
 
-def _key(url: str | None) -> str | None:
+def key_for(url: str | None) -> str | None:
+    """The key in KRONMEM_API_KEY for a service named on the command line; None leaves the choice to the client."""
     chosen = url is not None and url.startswith(("http://", "https://")) and not os.environ.get("KRONMEM_URL")
     return os.environ.get("KRONMEM_API_KEY") or None if chosen else None

@@ -1,4 +1,4 @@
-"""Work that a chat does not wait for: done in order, in the background, and finished before the process ends."""
+"""Work that is done in order, in a thread of its own, and finished before the process ends."""
 
 from __future__ import annotations
 
@@ -24,17 +24,31 @@ class Backlog:
         self._jobs: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._added = self._done = 0
 
-    def add(self, job: Callable[[], None]) -> bool:
-        """Do this after the jobs added before; False when too many wait already. The job must not raise."""
+    def add(self, job: Callable[[], None]) -> int | None:
+        """Do this after the jobs added before; the answer is its ticket, None when too many wait already.
+
+        The job must not raise.
+        """
         with self._changed:
             if len(self._jobs) >= self._max_jobs:
-                return False
+                return None
             self._jobs.append(job)
+            self._added += 1
             # A thread that is not alive although it never said goodbye was lost in a fork.
             if self._thread is None or not self._thread.is_alive():
                 self._start()
-        return True
+            return self._added
+
+    def done(self, ticket: int) -> bool:
+        """Tell whether the job with this ticket, and all before it, are done."""
+        return self._done >= ticket
+
+    def wait(self, ticket: int, timeout: float) -> bool:
+        """Wait until it is done, at most `timeout` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.done(ticket), timeout)
 
     def flush(self, timeout: float) -> int:
         """Wait until everything is done, at most `timeout` seconds; the answer is how much is left."""
@@ -54,6 +68,7 @@ class Backlog:
             finally:
                 with self._changed:
                     self._jobs.popleft()
+                    self._done += 1
                     self._changed.notify_all()
 
     def _next(self) -> Callable[[], None] | None:

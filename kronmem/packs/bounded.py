@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
+import time
 from collections.abc import Awaitable, Callable
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future, wait
 from typing import TypeVar
 
 import anyio
@@ -15,7 +17,7 @@ from kronmem.packs.log_once import LogOnce
 
 T = TypeVar("T")
 
-# A call that hangs keeps its thread until it ends. This many may hang before further ones are not even begun: about
+# A call that hangs keeps its thread until it ends. This many may hang before further ones have to wait for room: about
 # as many as one process has chats under way, and few enough that their stacks do not matter.
 MAX_HANGING = 32
 _room = threading.BoundedSemaphore(MAX_HANGING)
@@ -23,27 +25,20 @@ _room = threading.BoundedSemaphore(MAX_HANGING)
 
 def bounded(work: Callable[[], T], timeout: float) -> T:
     """Run `work` in a thread and wait at most `timeout` seconds; then `DeadlineError`, and its result is dropped."""
-    if not _room.acquire(blocking=False):
-        raise DeadlineError("too many memory calls hang already", sent=False)
-    answers: SimpleQueue[tuple[bool, T | BaseException]] = SimpleQueue()
-    context = contextvars.copy_context()
+    future = _start(work, timeout)
+    if not wait([future], timeout).done:
+        raise _late(timeout)
+    return future.result()
 
-    def run() -> None:
-        try:
-            answers.put((True, context.run(work)))
-        except BaseException as error:  # noqa: BLE001 -- raised in the waiting thread
-            answers.put((False, error))
-        finally:
-            _room.release()
 
-    threading.Thread(target=run, name="kronmem-bounded", daemon=True).start()
-    try:
-        done, answer = answers.get(timeout=timeout)
-    except Empty:
-        raise _late(timeout) from None
-    if done:
-        return answer  # type: ignore[return-value] # the flag says which of the two it is
-    raise answer  # type: ignore[misc] # as above
+async def bounded_thread(work: Callable[[], T], timeout: float) -> T:
+    """The same for asyncio: the event loop goes on meanwhile, and a cancelled caller does not wait for the thread."""
+    future = asyncio.wrap_future(_start(work, timeout))
+    done, _ = await asyncio.wait([future], timeout=timeout)
+    if not done:
+        future.cancel()
+        raise _late(timeout)
+    return future.result()
 
 
 async def bounded_async(work: Callable[[], Awaitable[T]], timeout: float) -> T:
@@ -60,6 +55,26 @@ def attempt(work: Callable[[], T], timeout: float, log: LogOnce, otherwise: T) -
     with log.swallowing():
         return bounded(work, timeout)
     return otherwise
+
+
+def _start(work: Callable[[], T], timeout: float) -> Future[T]:
+    future: Future[T] = Future()
+    end = time.monotonic() + timeout
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        future.set_running_or_notify_cancel()  # from here on nobody can cancel it, and its result may be set
+        if not _room.acquire(timeout=max(0.0, end - time.monotonic())):
+            return future.set_exception(DeadlineError("too many memory calls hang already", sent=False))
+        try:
+            future.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001 -- raised to the one that waits
+            future.set_exception(error)
+        finally:
+            _room.release()
+
+    threading.Thread(target=run, name="kronmem-bounded", daemon=True).start()
+    return future
 
 
 def _late(timeout: float) -> DeadlineError:

@@ -7,21 +7,24 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
-from kronmem.errors import OutboxFullError
+from kronmem.errors import DeadlineError, OutboxFullError
 from kronmem.packs.backlog import Backlog
-from kronmem.packs.bounded import bounded_async
+from kronmem.packs.bounded import bounded_async, bounded_thread
 from kronmem.packs.log_once import LogOnce
 
+Role = Literal["user", "assistant", "tool"]
 Extract = Callable[[str], Iterable[str]]
 """Finds the texts worth keeping in one message, such as `extract_facts`."""
 
 MAX_PIECE_CHARS = 30_000
 """A memory holds 32,000 characters at every service; the rest is room for a redaction that lengthens a text."""
+EXTRACT_WAIT = 0.1
+"""Seconds that a turn waits for a function of the user's: rules take less, and a model is not waited for."""
 _NAMESPACE = uuid.UUID("6f0e3d52-6a39-5d0e-8c1b-1f2f6a1d9a77")
 
 
@@ -31,12 +34,12 @@ class Utterance:
 
     text: str
     speaker: str
-    role: str
+    role: Role
     place: Mapping[str, JsonValue] = field(default_factory=lambda: dict[str, JsonValue]())
 
     def metadata(self) -> dict[str, JsonValue]:
-        """The provenance, without the words."""
-        return {"speaker": self.speaker, "role": self.role, **self.place}
+        """The provenance, without the words and the role."""
+        return {"speaker": self.speaker, **self.place}
 
 
 def stable_id(*parts: object) -> uuid.UUID:
@@ -51,6 +54,30 @@ class CapturedMemory(NamedTuple):
     memory_type: str
     metadata: dict[str, JsonValue]
     memory_id: str
+    role: Role
+    ttl_days: int | None
+
+    def store(self, memory: AgentMemory) -> None:
+        """Store it: on disk when this returns."""
+        memory.remember_later(
+            self.text,
+            self.memory_type,
+            metadata=self.metadata,
+            memory_id=self.memory_id,
+            role=self.role,
+            ttl_days=self.ttl_days,
+        )
+
+    async def store_async(self, memory: AsyncAgentMemory) -> None:
+        """Store it: on disk when this returns."""
+        await memory.remember_later(
+            self.text,
+            self.memory_type,
+            metadata=self.metadata,
+            memory_id=self.memory_id,
+            role=self.role,
+            ttl_days=self.ttl_days,
+        )
 
 
 @dataclass(frozen=True)
@@ -59,6 +86,7 @@ class CaptureRules:
 
     extract: Extract | None = None
     min_length: int = 20
+    ttl_days: int | None = None
 
     def accept(self, said: Utterance) -> bool:
         """Tell whether an utterance may hold anything worth storing."""
@@ -69,35 +97,63 @@ class CaptureRules:
         kind, metadata = "interaction" if self.extract is None else "fact", said.metadata()
         for text in _pieces(said.text) if self.extract is None else self.extract(said.text):
             # Everything that is stored goes into the id: the same id with anything else would be refused.
-            memory_id = str(stable_id(agent_id, session_id, metadata, kind, text))
-            yield CapturedMemory(text, kind, metadata, memory_id)
+            place = {"speaker": said.speaker, "role": said.role, **said.place}
+            memory_id = str(stable_id(agent_id, session_id, place, kind, text))
+            yield CapturedMemory(text, kind, metadata, memory_id, said.role, self.ttl_days)
 
 
 class Capture:
-    """Stores utterances in order and in the background. Never raises."""
+    """Stores utterances in order, in a thread of its own; `settle` waits until they are on disk. Never raises."""
 
     def __init__(self, memory: AgentMemory, rules: CaptureRules, timeout: float, log: LogOnce) -> None:
         self._memory, self._rules, self._log = memory.with_timeout(timeout), rules, log
         self._backlog = Backlog()
+        self._wait = timeout if rules.extract is None else min(timeout, EXTRACT_WAIT)
+        self._behind = False
 
-    def take(self, read: Callable[[], Utterance]) -> None:
-        """Queue an utterance for the agent of this moment; a failure to read or to queue it is logged once."""
+    def take(self, read: Callable[[], Utterance]) -> int:
+        """Begin to store an utterance for the agent of this moment; the answer is its ticket for `settle`.
+
+        A failure to read or to queue it is logged once.
+        """
+        ticket: int | None = 0
         try:
             said = read()
-            # Resolved here: the thread that stores it has neither the caller's context nor its thread-local data.
-            if self._rules.accept(said) and not self._backlog.add(partial(self._store, self._memory.resolved(), said)):
-                raise OutboxFullError("too many messages wait to be stored")
+            if self._rules.accept(said):
+                # Resolved here: the thread that stores it has neither the caller's context nor its thread-local data.
+                ticket = self._backlog.add(partial(self._store, self._memory.resolved(), said))
+                if ticket is None:
+                    raise OutboxFullError("too many messages wait to be stored")
         except Exception as error:  # noqa: BLE001 -- an exception in a hook would end the chat
             self._log.failed(error)
+        return ticket or 0
+
+    def settle(self, ticket: int) -> None:
+        """Wait until an utterance is on disk. A store found hanging once is not waited for again until it goes on."""
+        if not self._is_settled(ticket):
+            self._behind = not self._backlog.wait(ticket, self._wait)
+
+    async def settle_async(self, ticket: int) -> None:
+        """The same for asyncio: the event loop goes on meanwhile."""
+        if self._is_settled(ticket):
+            return
+        try:
+            self._behind = not await bounded_thread(partial(self._backlog.wait, ticket, self._wait), 2 * self._wait)
+        except DeadlineError:  # no thread to wait in
+            self._behind = not self._backlog.done(ticket)
 
     def flush(self, timeout: float) -> int:
         """Wait until everything is stored; the answer is how many utterances are not."""
         return self._backlog.flush(timeout)
 
+    def _is_settled(self, ticket: int) -> bool:
+        return self._behind or self._backlog.done(ticket)
+
     def _store(self, memory: AgentMemory, said: Utterance) -> None:
         with self._log.swallowing():  # the next utterance is still to be stored
             for one in self._rules.memories(said, memory.agent_id, memory.session_id):
-                memory.remember_later(one.text, one.memory_type, metadata=one.metadata, memory_id=one.memory_id)
+                one.store(memory)
+        self._behind = False
 
 
 class AsyncCapture:
@@ -114,7 +170,7 @@ class AsyncCapture:
 
     async def _store(self, memory: AsyncAgentMemory, said: Utterance) -> None:
         for one in self._rules.memories(said, memory.agent_id, memory.session_id):
-            await memory.remember_later(one.text, one.memory_type, metadata=one.metadata, memory_id=one.memory_id)
+            await one.store_async(memory)
 
 
 def _pieces(text: str) -> list[str]:

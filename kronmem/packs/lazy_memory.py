@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kronmem import settings
+from kronmem.agent_memory import AgentId, SessionId
 from kronmem.async_client import AsyncClient
 from kronmem.core import inputs
 from kronmem.errors import ConfigError
@@ -16,22 +17,24 @@ from kronmem.wiring import checked_timeout
 class LazyMemory:
     """One agent's memory at `url`, or through a `client` that stays open; all arguments are checked at once.
 
-    `close` releases only a client that was opened here, and a later use opens another.
+    Callable ids are asked at every call of the memory, never here. `close` releases only a client that was opened
+    here, and a later use opens another.
     """
 
     def __init__(
         self,
-        agent_id: str,
+        agent_id: AgentId,
         *,
         url: str | None = None,
         client: AsyncClient | None = None,
-        session_id: str | None = None,
+        session_id: SessionId = None,
         read_from: Iterable[str] = (),
         timeout: float = 2.0,
     ) -> None:
         _check_client(url, client)
         self.url, self.given, self.timeout = url, client, checked_timeout(timeout)
-        self.agent_id, self.session_id = inputs.identifier(agent_id, "agent_id"), inputs.session(session_id)
+        self.agent_id = agent_id if callable(agent_id) else inputs.identifier(agent_id, "agent_id")
+        self.session_id = session_id if callable(session_id) else inputs.session(session_id)
         self.read_from = check_read_from(read_from)
         self._opened: AsyncClient | None = None
         self._memory: AsyncReadingMemory | None = None
@@ -51,7 +54,7 @@ class LazyMemory:
         return self._opened
 
     def __str__(self) -> str:
-        return f"memory of {self.agent_id!r}"
+        return "memory of the agent of each call" if callable(self.agent_id) else f"memory of {self.agent_id!r}"
 
     async def close(self) -> None:
         """Release the connections opened here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kronmem.agent_memory import AgentMemory
+from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.core import inputs
 from kronmem.errors import ConfigError, InvalidInputError
 from kronmem.wiring import MOST_HITS_EMBEDDED, checked_timeout
@@ -39,3 +39,18 @@ def check_blocking(memory: AgentMemory) -> AgentMemory:
     if not isinstance(memory, AgentMemory):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise ConfigError(f"this needs an AgentMemory, Client(…).agent(…), not {type(memory).__name__}")
     return memory
+
+
+def check_capture(memory: AgentMemory | AsyncAgentMemory) -> None:
+    """Refuse capture where nothing could keep a message while the service is away."""
+    if not memory.client.can_queue:
+        raise ConfigError(
+            "capture needs the outbox that outbox=False switched off: without it a message said during an outage would "
+            "be lost. Leave outbox= out or name a file, or pass capture=False"
+        )
+
+
+def check_ttl_days(ttl_days: int | None) -> int | None:
+    """Accept the lifetime of captured memories."""
+    inputs.ttl(ttl_days, None)
+    return ttl_days

@@ -7,7 +7,7 @@ from functools import update_wrapper
 
 from typing_extensions import Unpack
 
-from kronmem.agent_memory import AgentId, AsyncAgentMemory, SessionId
+from kronmem.agent_memory import AgentId, AgentMemory, AsyncAgentMemory, SessionId
 from kronmem.async_client import AsyncClient
 from kronmem.core.options import RecallOptions
 from kronmem.models import Hit
@@ -56,6 +56,17 @@ class AsyncReadingMemory(AsyncAgentMemory):
         return best([hits, *found.values()], limit)
 
     update_wrapper(recall, AsyncAgentMemory.recall)  # its docstring, and the parameters that inspect shows
+
+
+def recall_beside(memory: AgentMemory, read_from: Sequence[str], query: str, limit: int) -> list[Hit]:
+    """Recall from a blocking memory and, beside it, from the agents in `read_from`, by the same rules."""
+    agent_id, session_id = memory.agent_id, memory.session_id
+    others = [one for one in read_from if session_id is not None or one != agent_id]
+    if not others:
+        return memory.recall(query, limit)
+    if session_id is None:
+        return best(memory.client.recall_across([agent_id, *others], query, limit).values(), limit)
+    return best([memory.recall(query, limit), *memory.client.recall_across(others, query, limit).values()], limit)
 
 
 def best(found: Iterable[Iterable[Hit]], limit: int) -> list[Hit]:

@@ -21,6 +21,7 @@ TTL = "Forget it by itself after this many days; leave out to keep it"
 QUERY = "What to look for, in plain words"
 LIMIT = "How many memories at most, 1 to 20"
 MEMORY_ID = "The id of the memory, as shown by recall"
+UNAVAILABLE = "Memory is unavailable right now; continue without it."
 
 
 def tool_names(prefix: str) -> dict[ToolName, str]:

@@ -54,6 +54,21 @@ async def test_the_facts_of_a_run_are_kept_with_who_said_them(client: AsyncClien
     assert preference.metadata == {"source": "user", "speaker": "user", "message_type": "TextMessage"}
     assert decision.content == "We decided to use PostgreSQL for the orders."
     assert decision.metadata["source"] == "planner"
+    assert (preference.role, decision.role) == ("user", "assistant")
+
+
+async def test_a_fact_said_in_a_later_run_after_it_was_forgotten_is_stored_again(client: AsyncClient) -> None:
+    memory = KronMemory("ada", client=client)
+    for _ in range(2):
+        agent = AssistantAgent("planner", Scripted("Noted."))
+        result = await agent.run(task="I prefer green tea.")
+        for _ in range(2):  # the same run read again stores nothing more
+            assert await remember_run(memory, result, ttl_days=3) == 1
+            (fact,) = await kept(client)
+            assert fact.expires_at is not None
+        await client.clear("ada")
+        await remember_run(memory, result)
+        assert await kept(client) == [], "and brings nothing back"
 
 
 async def test_the_same_result_twice_is_stored_once(client: AsyncClient) -> None:

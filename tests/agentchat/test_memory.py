@@ -13,6 +13,7 @@ from autogen_core.memory import MemoryContent, MemoryMimeType
 
 from kronmem import AsyncClient, Client, ConfigError, InvalidInputError, KronmemError, TransportError
 from kronmem.agentchat import KronMemory
+from kronmem.agentchat.cancelling import until_cancelled
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, hang
 
@@ -173,6 +174,27 @@ async def test_a_cancelled_token_ends_the_call(method: str) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         await memory.close()
+
+
+async def test_a_cancelled_token_returns_at_once_from_work_that_takes_its_time_to_end() -> None:
+    begun, release, ended, token = asyncio.Event(), asyncio.Event(), asyncio.Event(), CancellationToken()
+
+    async def stubborn() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await release.wait()
+            ended.set()
+
+    task = asyncio.ensure_future(until_cancelled(stubborn(), token))
+    await begun.wait()
+    token.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 60)
+    assert not ended.is_set()
+    release.set()
+    await asyncio.wait_for(ended.wait(), 60)
 
 
 async def test_a_token_cancelled_before_the_call_sends_nothing() -> None:

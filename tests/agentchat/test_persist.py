@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import anyio
@@ -29,6 +34,11 @@ async def client() -> AsyncIterator[AsyncClient]:
     async with AsyncClient("sqlite://") as client:
         await client.remember("team", "The user likes green tea")
         yield client
+
+
+async def stored(state: Any) -> str:
+    """Everything that is stored in a state."""
+    return json.dumps([await state.get(key) for key in await state.keys()])
 
 
 def made(model: Scripted, client: AsyncClient) -> RoundRobinGroupChat:
@@ -61,7 +71,7 @@ async def test_a_saved_state_holds_no_memory_after_ten_turns(client: AsyncClient
         for turn in range(10):
             await team.run(task=f"Which tea, in turn {turn}?")
     assert [len(blocks(prompt)) for prompt in model.prompts] == [1] * 10
-    saved = json.dumps(await client.state("team").get("chat"))
+    saved = await stored(client.state("team"))
     assert "Which tea, in turn 9?" in saved
     assert "green tea" not in saved
     assert "<memory" not in saved
@@ -71,7 +81,7 @@ async def test_an_agent_alone_is_persisted_too(client: AsyncClient) -> None:
     agent = AssistantAgent("ada", Scripted("Green tea."))
     async with persisted(agent, client.state("team"), "agent"):
         await agent.run(task="Which tea?")
-    assert "Which tea?" in str(await client.state("team").get("agent"))
+    assert "Which tea?" in await stored(client.state("team"))
 
 
 async def test_an_exception_does_not_keep_the_state_from_being_saved(client: AsyncClient) -> None:
@@ -80,7 +90,7 @@ async def test_an_exception_does_not_keep_the_state_from_being_saved(client: Asy
         async with persisted(team, client.state("team"), "chat"):
             await team.run(task="Which tea?")
             raise ZeroDivisionError
-    assert "Green tea." in str(await client.state("team").get("chat"))
+    assert "Green tea." in await stored(client.state("team"))
 
 
 @pytest.mark.parametrize("how", ["task", "scope"])
@@ -104,7 +114,7 @@ async def test_a_cancelled_block_is_saved(how: str, client: AsyncClient) -> None
             group.start_soon(work)
             await running.wait()
             group.cancel_scope.cancel()
-    saved = json.dumps(await client.state("team").get("chat"))
+    saved = await stored(client.state("team"))
     assert "Green tea." in saved
     assert "<memory" not in saved
 
@@ -157,6 +167,138 @@ async def test_a_state_that_cannot_be_read_is_an_error_and_is_not_overwritten(cl
             with pytest.raises(KronmemError):
                 async with persisted(team, out.state("team"), "chat"):
                     raise AssertionError("not reached")
+
+
+async def test_every_message_is_saved_before_the_next_model_is_asked(client: AsyncClient) -> None:
+    state = client.state("team")
+
+    class Looking(Scripted):
+        async def create(self, *args: Any, **options: Any) -> CreateResult:
+            last = f"Answer {len(self.prompts) - 1}" if self.prompts else "Which tea?"
+            with anyio.fail_after(60):
+                while (await stored(state)).count(last) < 2:  # by the agent that said it, and by the team
+                    await asyncio.sleep(0.01)
+            return await super().create(*args, **options)
+
+    model = Looking(*(f"Answer {number}" for number in range(4)))
+    team = RoundRobinGroupChat([AssistantAgent(name, model) for name in ("ada", "bob")], max_turns=4)
+    async with persisted(team, state, "chat"):
+        result = await team.run(task="Which tea?")
+    assert [one.content for one in result.messages][1:] == [f"Answer {number}" for number in range(4)]  # type: ignore[union-attr] # texts
+
+
+async def test_only_the_changed_parts_are_written(client: AsyncClient) -> None:
+    sizes = list[int]()
+    for turns in (10, 100):
+        with Client.local(":memory:") as blocking:
+            state = blocking.state("team")
+            agent = AssistantAgent("ada", Scripted(*["I see."] * (turns + 1)))
+            team = RoundRobinGroupChat([agent], max_turns=1)
+            async with persisted(team, state, "chat"):
+                for _ in range(turns):
+                    await team.run(task="Which tea?")
+            before = set(state.keys())
+            async with persisted(team, state, "chat"):
+                await team.run(task="Which tea?")
+            sizes.append(len(json.dumps([state.get(key) for key in set(state.keys()) - before])))
+    assert sizes[0] > 100
+    assert sizes[1] < 1.2 * sizes[0]
+
+
+async def test_a_team_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None:
+    copyfile(Path(__file__).parent.parent / "samples" / "memory-0.1.db", tmp_path / "memory.db")
+    async with AsyncClient(f"sqlite:///{tmp_path}/memory.db") as client:
+        state = client.state("team-7")
+        for said in (2, 4):
+            model = Scripted("As PDF.")
+            team = RoundRobinGroupChat([AssistantAgent("clerk", model)], max_turns=1)
+            async with persisted(team, state, "chat"):
+                await team.run(task="How do we send invoices?")
+            texts = [one.content for one in model.prompts[0]]
+            assert texts[1 : 1 + said][:2] == ["We send invoices as PDF.", "Noted."]
+            assert len(texts) == said + 2
+
+
+class Moody(State):
+    """A state that cannot be written for a while."""
+
+    def __init__(self, inner: State) -> None:
+        self._inner, self.broken = inner, True
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._inner.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        if self.broken:
+            raise KronmemError("disk full")
+        self._inner.set(key, value)
+
+
+async def test_a_save_on_the_way_that_fails_is_logged_once_and_made_up_for(caplog: pytest.LogCaptureFixture) -> None:
+    with Client.local(":memory:") as client:
+        state = Moody(client.state("team"))
+        team = RoundRobinGroupChat([AssistantAgent("ada", Scripted(*["I see."] * 3))], max_turns=3)
+        async with persisted(team, state, "chat"):
+            result = await team.run(task="Which tea?")
+            state.broken = False
+        assert len(result.messages) == 4
+        failed = "the saving of the state 'chat' is unavailable, going on without it (KronmemError: disk full)"
+        assert caplog.messages.count(failed) == 1
+        assert "run_stream" not in vars(team)
+        again = RoundRobinGroupChat([AssistantAgent("ada", Scripted("Green."))], max_turns=1)
+        async with persisted(again, state, "chat"):
+            pass
+        assert (await again.save_state())["agent_states"] == (await team.save_state())["agent_states"]
+
+
+async def test_the_saved_state_of_an_agent_holds_no_block(client: AsyncClient) -> None:
+    model = Scripted("Green tea.")
+    agent = AssistantAgent("ada", model, memory=[KronMemory("team", client=client)])
+    await agent.run(task="Which tea?")
+    assert len(blocks(model.prompts[0])) == 1
+    assert "likes green tea" not in json.dumps(await agent.save_state())
+
+
+KILLED = """
+import asyncio, os, signal
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.teams import RoundRobinGroupChat
+from kronmem import AsyncClient
+from kronmem.agentchat import persisted
+from tests.agentchat.scripted import Scripted
+from tests.agentchat.test_persist import stored
+
+state = AsyncClient().state("team")
+
+class Deadly(Scripted):
+    async def create(self, *args, **options):
+        if len(self.prompts) == 3:
+            while (await stored(state)).count("Answer 2") < 2:
+                await asyncio.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await super().create(*args, **options)
+
+async def main():
+    model = Deadly(*(f"Answer {number}" for number in range(9)))
+    team = RoundRobinGroupChat([AssistantAgent(name, model) for name in ("ada", "bob")], max_turns=9)
+    async with persisted(team, state, "chat"):
+        await team.run(task="Which tea?")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+async def test_a_killed_team_goes_on_with_all_but_the_message_under_way() -> None:
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run([sys.executable, "-c", KILLED], cwd=root, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    model = Scripted(*["Green."] * 9)
+    team = RoundRobinGroupChat([AssistantAgent(name, model) for name in ("ada", "bob")], max_turns=9)
+    async with AsyncClient() as client, persisted(team, client.state("team"), "chat"):
+        await team.run(task="And now?")
+    said = [str(one.content) for one in model.prompts[0]]
+    assert [one for one in said if one.startswith("Answer")] == ["Answer 0", "Answer 1", "Answer 2"]
 
 
 class Failing(State):

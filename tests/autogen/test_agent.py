@@ -122,3 +122,20 @@ def test_prime_leaves_the_system_message_alone_when_nothing_is_known(memory: Age
         helper = assistant(server)
         assert prime(helper, memory, "coffee") == ""
         assert helper.system_message == "You are assistant."
+
+
+def test_it_takes_a_system_message_by_position_like_its_parent(memory: AgentMemory) -> None:
+    helper = MemoryAgent("helper", "You help.", memory=memory, llm_config=False)
+    assert helper.system_message == "You help."
+
+
+def test_it_reads_from_others_and_limits_the_lifetime_of_what_it_keeps(client: Client, chat: Chat) -> None:
+    client.remember("team", "The team drinks green tea.")
+    with OpenAIServer(lambda _: "Green tea it is, as ever.") as server:
+        options = {"llm_config": server.llm_config(), "human_input_mode": "NEVER"}
+        helper = MemoryAgent("helper", memory=client.agent("ann"), read_from=["team"], ttl_days=3, **options)
+        chat(user(), helper, "Which green tea do we drink?", max_turns=1)
+        helper.close()
+        assert "from team) The team drinks green tea." in str(server.prompts[0])
+    assert len(list(client.memories("ann"))) == 2
+    assert all(one.expires_at is not None for one in client.memories("ann"))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kronmem import AgentMemory, Client, Memory, extract_facts
-from kronmem.autogen import attach_memory
+from kronmem import AgentMemory, Client, ConfigError, InvalidInputError, Memory, extract_facts
+from kronmem.autogen import attach_memory, resume_group_chat, save_group_chat
 from kronmem.text.context import NOTICE
 from tests.autogen.agents import assistant, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat
@@ -31,8 +31,9 @@ def test_what_both_sides_say_is_kept_with_its_provenance(memory: AgentMemory, ch
         assert attachment.flush() == 0
     told, reply = kept(memory)
     assert (told.content, reply.content) == (TOLD, "Good to know, I will keep that in mind.")
-    assert told.metadata == {"speaker": "user", "role": "user", "chat": told.metadata["chat"], "turn": 0}
-    assert reply.metadata == {"speaker": "assistant", "role": "assistant", "chat": told.metadata["chat"], "turn": 1}
+    assert (told.role, told.metadata) == ("user", {"speaker": "user", "chat": told.metadata["chat"], "turn": 0})
+    assert reply.metadata == {"speaker": "assistant", "chat": told.metadata["chat"], "turn": 1}
+    assert reply.role == "assistant"
     assert {told.memory_type, reply.memory_type} == {"interaction"}
 
 
@@ -141,16 +142,85 @@ def test_a_replayed_group_chat_is_not_kept_twice(client: Client) -> None:
     assert [(one.id, one.metadata) for one in kept(memory)] == before
 
 
-def test_the_same_chat_in_another_process_makes_the_same_ids(chat: Chat) -> None:
-    found = []
+@pytest.mark.parametrize("gone", ["forget", "clear"])
+def test_words_said_again_after_they_were_forgotten_are_stored_again(
+    memory: AgentMemory, chat: Chat, gone: str
+) -> None:
     for _ in range(2):
-        with OpenAIServer(lambda _: REPLY) as server, Client.local(":memory:") as client:
+        with OpenAIServer(lambda _: REPLY) as server:
             helper, ann = assistant(server), user()
-            attachment = attach_memory(client.agent("ann"), [helper, ann])
+            with attach_memory(memory, [helper, ann]):
+                for _ in range(2):
+                    chat(ann, helper, TOLD)
+                    assert [one.content for one in kept(memory)] == [TOLD, "Good to know, I will keep that in mind."]
+                    for one in kept(memory):
+                        memory.forget(one.id) if gone == "forget" else memory.clear()
+                    assert kept(memory) == []
+
+
+def test_words_said_again_while_they_are_known_are_one_memory(memory: AgentMemory, chat: Chat) -> None:
+    with OpenAIServer(lambda _: REPLY) as server:
+        helper, ann = assistant(server), user()
+        with attach_memory(memory, [helper, ann]):
+            for _ in range(2):
+                chat(ann, helper, TOLD)
+    assert len(kept(memory)) == 2
+
+
+def test_a_resumed_chat_does_not_bring_back_what_was_forgotten(client: Client) -> None:
+    memory, state = client.agent("ann"), client.state("ann")
+    for turn in range(2):
+        with OpenAIServer(lambda _: "The tide comes in at noon, they say.") as server:
+            one, ann = assistant(server, "one"), user()
+            lead = manager(server, [ann, one], max_round=2)
+            with attach_memory(memory, lead):
+                if turn == 0:
+                    ann.initiate_chat(lead, message="When does the tide come in?", silent=True)
+                    save_group_chat(state, "tide", lead)
+                    messages = list(lead.groupchat.messages)
+                    memory.clear()
+                    continue
+                resumed = resume_group_chat(state, "tide", lead)
+                assert resumed is not None
+                lead.groupchat.max_round = 1
+                resumed[0].initiate_chat(lead, message=resumed[1], clear_history=False, silent=True)
+                assert list(memory.memories()) == []
+                again, last = lead.resume(messages=messages, silent=True)  # by hand, without our state
+                again.initiate_chat(lead, message=last, clear_history=False, silent=True)
+                assert list(memory.memories()) == []
+                ann.initiate_chat(lead, message="When does the tide come in?", silent=True)
+                assert "When does the tide come in?" in [one.content for one in memory.memories()]
+
+
+def test_carryover_of_earlier_chats_is_not_kept_as_words(memory: AgentMemory, chat: Chat) -> None:
+    with OpenAIServer(lambda _: "TERMINATE") as server:
+        helper, ann = assistant(server), user()
+        with attach_memory(memory, [helper, ann]):
+            chat(ann, helper, TOLD, carryover="A summary of the chat before, by a model.")
+        assert "A summary of the chat before" in str(server.prompts[0])
+    assert [one.content for one in kept(memory)] == [TOLD]
+
+
+def test_the_lifetime_of_what_is_kept_can_be_limited(memory: AgentMemory, chat: Chat) -> None:
+    with OpenAIServer(lambda _: REPLY) as server:
+        helper, ann = assistant(server), user()
+        with pytest.raises(InvalidInputError, match="ttl_days"):
+            attach_memory(memory, helper, ttl_days=0)
+        with attach_memory(memory, [helper, ann], ttl_days=7):
             chat(ann, helper, TOLD)
-            attachment.flush()
-            found.append([one.id for one in kept(client.agent("ann"))])
-    assert found[0] == found[1]
+    for one in kept(memory):
+        assert one.expires_at is not None
+        assert one.created_at is not None
+        assert (one.expires_at - one.created_at).days in (6, 7)
+
+
+def test_capture_without_an_outbox_is_refused_with_the_reason() -> None:
+    with Client("http://127.0.0.1:9", api_key="kv-x", outbox=False) as client:
+        with pytest.raises(ConfigError, match=r"outbox=False.*lost.*capture=False"):
+            attach_memory(client.agent("ann"), user())
+        attach_memory(client.agent("ann"), user(), capture=False)
+    with Client.local(":memory:") as embedded:
+        attach_memory(embedded.agent("ann"), user())
 
 
 def test_a_session_of_the_memory_is_where_it_is_kept(client: Client) -> None:

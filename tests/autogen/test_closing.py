@@ -11,7 +11,7 @@ import pytest
 
 from kronmem import Client
 from kronmem.autogen import attach_memory
-from kronmem.outbox import delivery
+from kronmem.outbox.queue import OutboxFile
 from tests.autogen.agents import assistant, user
 from tests.services import RawServer
 from tests.services.openai import OpenAIServer
@@ -24,9 +24,13 @@ def test_a_client_closed_while_it_queues_leaves_no_thread_behind() -> None:
     with RawServer([respond(503)]) as server:
         client = Client(server.url, api_key="kv-x", timeout=1.0)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(delivery, "step", lambda name: client.close() if name == "queued" else None)
+            put = OutboxFile.put
+            patch.setattr(OutboxFile, "put", lambda *args: (put(*args), client.close()))
             client.remember_later("ann", SAID)
-        assert not [thread for thread in threading.enumerate() if thread.name == "kronmem-outbox"]
+        for thread in threading.enumerate():
+            if thread.name == "kronmem-outbox":
+                thread.join(30)
+                assert not thread.is_alive()
         with Client(server.url, api_key="kv-x", timeout=1.0) as later:
             assert later.outbox.pending() == 1
 

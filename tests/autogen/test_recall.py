@@ -9,7 +9,7 @@ import pytest
 from autogen.coding import CodeResult, MarkdownCodeExtractor
 
 from kronmem import AgentMemory, AsyncClient, Client, ConfigError, InvalidInputError, extract_facts
-from kronmem.autogen import attach_memory, prime
+from kronmem.autogen import MemoryAgent, attach_memory, prime
 from kronmem.autogen.messages import question
 from kronmem.text.context import NOTICE, is_fenced
 from tests.autogen.agents import assistant, contents, manager, selects, tool_results, user
@@ -83,6 +83,8 @@ def test_what_no_hook_could_use_is_refused_when_it_is_attached(client: Client) -
         attach_memory(AsyncClient("sqlite://").agent("ann"), helper)  # type: ignore[arg-type] # as untyped callers do
     with pytest.raises(ConfigError, match="AsyncAgentMemory"):
         prime(helper, AsyncClient("sqlite://").agent("ann"), "tea")  # type: ignore[arg-type] # as above
+    with pytest.raises(ConfigError, match="AsyncAgentMemory"):
+        MemoryAgent("helper", memory=AsyncClient("sqlite://").agent("ann"), llm_config=False)  # type: ignore[arg-type] # as above
     with pytest.raises(InvalidInputError, match="limit"):
         attach_memory(client.agent("ann"), helper, limit=0)
     with pytest.raises(ConfigError, match="timeout"):
@@ -207,18 +209,70 @@ def test_agents_without_a_model_and_managers_ask_nothing(chat: Chat) -> None:
             assert not any(lead.hook_lists.values())
 
 
-def test_two_memories_show_two_blocks_and_one_attached_twice_shows_one(client: Client) -> None:
-    for name in ("ann", "team"):
-        client.remember(name, f"green tea of {name}")
+def test_a_second_fixed_memory_on_one_agent_is_refused_with_the_ways_out(client: Client) -> None:
     with OpenAIServer(lambda _: "TERMINATE") as server:
         helper, ann = assistant(server), user()
-        for name in ("ann", "team", "ann"):
-            attach_memory(client.agent(name), helper)
-        ann.initiate_chat(helper, message="green tea", silent=True)
-        assert sorted(block.splitlines()[0] for block in blocks(server.prompts[0])) == [
-            '<memory source="ann">',
-            '<memory source="team">',
-        ]
+        first = attach_memory(client.agent("ann"), helper)
+        with pytest.raises(ConfigError, match=r"current_user\.get.*read_from=.*prefix"):
+            attach_memory(client.agent("team"), [ann, helper])
+        assert not any(ann.hook_lists.values()), "refused as a whole"
+        first.detach()
+        attach_memory(client.agent("team"), [ann, helper]).detach()
+
+
+def test_a_memory_attached_twice_shows_one_block_and_keeps_a_message_once(client: Client, chat: Chat) -> None:
+    client.remember("ann", "green tea of ann")
+    with OpenAIServer(lambda _: "TERMINATE") as server:
+        helper, ann = assistant(server), user()
+        attached = [attach_memory(client.agent("ann"), [helper, ann]) for _ in range(2)]
+        chat(ann, helper, "Which green tea do I drink?")
+        assert len(blocks(server.prompts[0])) == 1
+        for attachment in attached:
+            attachment.detach()
+        assert not any([*helper.hook_lists.values(), *ann.hook_lists.values()])
+    assert len(list(client.memories("ann"))) == 2
+
+
+def test_memories_of_others_are_read_beside_ones_own(client: Client, chat: Chat) -> None:
+    for name in ("ann", "team", "bob"):
+        client.remember(name, f"green tea of {name}")
+    with OpenAIServer(lambda _: "As you like it, as ever.") as server:
+        helper, ann = assistant(server), user()
+        with attach_memory(client.agent("ann"), [helper, ann], read_from=["team"]):
+            chat(ann, helper, "Which green tea do I drink?", max_turns=1)
+        (block,) = blocks(server.prompts[0])
+        assert "from ann) green tea of ann" in block
+        assert "from team) green tea of team" in block
+        assert "bob" not in block
+    assert len(list(client.memories("team"))) == 1, "what is read is not written to"
+
+
+def test_one_agent_is_detached_and_the_others_go_on(client: Client, chat: Chat) -> None:
+    client.remember("ann", "green tea of ann")
+    with OpenAIServer(lambda _: "As you like it, as ever.") as server:
+        helper, ann = assistant(server), user()
+        attachment = attach_memory(client.agent("ann"), [helper, ann])
+        attachment.detach(helper)
+        attachment.detach(helper)
+        assert not {"generate_reply", "a_generate_reply", "a_send"} & set(vars(helper))
+        chat(ann, helper, "Which green tea do I drink?", max_turns=1)
+        attachment.detach()
+        assert blocks(server.prompts[0]) == []
+    said = {one.content for one in client.memories("ann")}
+    assert said == {"green tea of ann", "Which green tea do I drink?"}
+
+
+def test_a_history_limiter_added_later_does_not_cut_the_block_off(tea: AgentMemory, chat: Chat) -> None:
+    from autogen.agentchat.contrib.capabilities.transform_messages import TransformMessages
+    from autogen.agentchat.contrib.capabilities.transforms import MessageHistoryLimiter
+
+    with OpenAIServer(lambda _: "Green, as always.") as server:
+        helper, ann = assistant(server), user(default_auto_reply=ASKED)
+        attach_memory(tea, helper)
+        TransformMessages(transforms=[MessageHistoryLimiter(max_messages=1)], verbose=False).add_to_agent(helper)
+        chat(ann, helper, ASKED, max_turns=2)
+        for prompt in server.prompts:
+            assert [TEA in one["content"] for one in prompt] == [False, True, False]
 
 
 def test_detached_agents_are_what_they_were(tea: AgentMemory, chat: Chat) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from autogen import ConversableAgent
 
 from kronmem import AgentMemory, AsyncClient, Client, ConfigError, memory_tools
-from kronmem.autogen import register_memory
+from kronmem.autogen import register_memory, unregister_memory
 from tests.autogen.agents import assistant, manager, tool_names, tool_results, user
 from tests.autogen.conftest import Chat
 from tests.services.openai import Answer, OpenAIServer, call
@@ -107,6 +108,58 @@ def test_another_memory_never_takes_the_place_of_the_first(client: Client, other
             register_memory(memories[other], caller=second, executor=ann)
         with pytest.raises(ConfigError, match="prefix"):
             register_memory(memories[other], caller=helper, executor=user("another"))
+
+
+def test_a_refused_memory_is_told_the_ways_out(client: Client) -> None:
+    with OpenAIServer(lambda _: "TERMINATE") as server:
+        helper, ann = assistant(server), user()
+        register_memory(client.agent("ann"), caller=helper, executor=ann)
+        with pytest.raises(ConfigError, match=r"prefix=.*current_user\.get.*read_from="):
+            register_memory(client.agent("bob"), caller=helper, executor=ann)
+
+
+def removed_by_hand(helper: Any, ann: Any) -> None:
+    for name in ("remember", "recall", "forget"):
+        helper.update_tool_signature(name, is_remove=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer versions warn of every function that is replaced
+            ann.register_function({name: None})
+
+
+@pytest.mark.parametrize("how", ["by hand", "unregistered"])
+def test_removed_tools_can_be_registered_again_for_any_memory(client: Client, chat: Chat, how: str) -> None:
+    with OpenAIServer(remembers_then_recalls) as server:
+        helper, ann = assistant(server), user()
+        for name in ("ann", "bob"):
+            memory = client.agent(name)
+            register_memory(memory, caller=helper, executor=ann)
+            chat(ann, helper, "I drink green tea.")
+            assert sorted(tool_names(server.bodies[-1])) == ["forget", "recall", "remember"]
+            if how == "by hand":
+                removed_by_hand(helper, ann)
+            else:
+                unregister_memory(memory, caller=helper, executor=ann)
+                unregister_memory(memory, caller=helper, executor=ann)
+            assert not ann.function_map
+            server.model = lambda _: "TERMINATE"
+            chat(ann, helper, "hello")
+            assert tool_names(server.bodies[-1]) == []
+            server.model = remembers_then_recalls
+    assert [len(list(client.memories(name))) for name in ("ann", "bob")] == [1, 1]
+
+
+def test_an_executor_keeps_the_tools_that_another_caller_needs(memory: AgentMemory, client: Client) -> None:
+    with OpenAIServer(remembers_then_recalls) as server:
+        one, other, ann = assistant(server, "one"), assistant(server, "other"), user()
+        for caller in (one, other):
+            register_memory(memory, caller=caller, executor=ann)
+        with pytest.raises(ConfigError, match="belongs to the memory of 'ann'"):
+            unregister_memory(client.agent("bob"), caller=one, executor=ann)
+        unregister_memory(memory, caller=one, executor=ann)
+        ann.initiate_chat(other, message="I drink green tea.", silent=True)
+        assert TEA in ann.chat_messages[other][-1]["content"]
+        unregister_memory(memory, caller=other, executor=ann)
+        assert not ann.function_map
 
 
 def test_a_function_of_the_user_is_not_replaced(memory: AgentMemory) -> None:

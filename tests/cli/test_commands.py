@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from kronmem import Client
+from kronmem import Client, Retry
 from kronmem.cli.app import app
-from kronmem.cli.installed import trouble
+from kronmem.cli.installed import mcp_mismatch, trouble, versions
 from kronmem.cli.saying import shown
 from tests.services import KronvexServer
 
@@ -214,10 +214,35 @@ def test_doctor_names_what_is_broken_and_never_a_key(monkeypatch: pytest.MonkeyP
     assert "kv-very-secret" not in ended.output
 
 
+@pytest.mark.slow
+def test_doctor_names_memories_that_wait_for_another_key_or_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRONMEM_URL", NOWHERE)
+    for url, key in ((NOWHERE, "kv-old"), ("http://127.0.0.1:1", "kv-new")):
+        with Client(url, api_key=key, retry=Retry(attempts=1)) as client:
+            client.remember_later("alice", "text")
+    monkeypatch.setenv("KRONMEM_API_KEY", "kv-new")
+    (said,) = [one for one in lines(run("doctor", "--json"))[0]["checks"] if one["check"] == "outbox"]
+    assert "1 under another key" in said["detail"]
+    assert "1 for http://127.0.0.1:1: client.outbox.adopt(" in said["detail"]
+    assert not said["ok"]
+
+
 @pytest.mark.slow  # imports AutoGen once more
+def test_doctor_knows_which_mcp_client_does_not_fit_the_installed_major() -> None:
+    assert mcp_mismatch({"mcp": "1.30.0", "autogen-ext": "0.7.5"}) is None
+    assert mcp_mismatch({"mcp": "2.3.0"}) is None
+    assert mcp_mismatch({"autogen-ext": "0.7.5"}) is None
+    words = mcp_mismatch({"mcp": "2.3.0", "autogen-ext": "0.7.5"}) or ""
+    assert "McpWorkbench (autogen-ext 0.7.5) cannot be imported with mcp 2.3.0" in words
+    assert "pip install 'mcp<2'" in words
+
+
 def test_doctor_is_content_with_a_fresh_installation_and_not_with_a_readable_file(tmp_path: Path) -> None:
     told("one")
-    assert run("doctor").stdout.endswith("All well.\n")
+    said = run("doctor").stdout
+    assert said.endswith("All well.\n")
+    unfit = mcp_mismatch(versions(("mcp", "autogen-ext")))
+    assert [line for line in said.splitlines() if " mcp  " in line] == ([f"ok   mcp        {unfit}"] if unfit else [])
     (tmp_path / "home" / "memory.db").chmod(0o644)
     ended = run("doctor")
     assert ended.exit_code == 1

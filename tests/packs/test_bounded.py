@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from contextvars import ContextVar
@@ -10,7 +11,7 @@ import anyio
 import pytest
 
 from kronmem import DeadlineError, TransportError
-from kronmem.packs.bounded import MAX_HANGING, attempt, bounded, bounded_async
+from kronmem.packs.bounded import MAX_HANGING, attempt, bounded, bounded_async, bounded_thread
 from kronmem.packs.log_once import LogOnce
 
 user: ContextVar[str] = ContextVar("user")
@@ -39,14 +40,53 @@ def test_calls_that_hang_are_left_behind_and_bounded_in_number() -> None:
         for _ in range(MAX_HANGING):
             with pytest.raises(DeadlineError, match=r"within 0\.001 s"):
                 bounded(lambda: release.wait(60), 0.001)
-        with pytest.raises(DeadlineError, match="hang already"):
-            bounded(lambda: True, 30)
+        with pytest.raises(DeadlineError):
+            bounded(lambda: True, 0.01)
     finally:
         release.set()
     for thread in threading.enumerate():
         if thread.name == "kronmem-bounded":
             thread.join(60)
     assert bounded(lambda: True, 30)
+
+
+def test_calls_wait_for_room_as_long_as_they_have_time() -> None:
+    release, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang() -> bool:
+        begun.release()
+        return release.wait(60)
+
+    async def main() -> list[bool]:
+        waiting = [asyncio.ensure_future(bounded_thread(hang, 60)) for _ in range(2 * MAX_HANGING)]
+        while not all(begun.acquire(blocking=False) for _ in range(MAX_HANGING)):
+            await asyncio.sleep(0.001)
+        release.set()
+        return await asyncio.gather(*waiting)
+
+    assert asyncio.run(main()) == [True] * 2 * MAX_HANGING
+
+
+def test_a_call_in_a_thread_leaves_the_loop_at_its_deadline_and_when_it_is_cancelled() -> None:
+    release = threading.Event()
+
+    async def main() -> None:
+        token = user.set("ada")
+        assert await bounded_thread(user.get, 30) == "ada"
+        user.reset(token)
+        with pytest.raises(LookupError):
+            await bounded_thread(user.get, 30)
+        with pytest.raises(DeadlineError, match=r"within 0\.001 s"):
+            await bounded_thread(lambda: release.wait(60), 0.001)
+        task = asyncio.ensure_future(bounded_thread(lambda: release.wait(60), 60))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not release.is_set()
+
+    asyncio.run(main())
+    release.set()
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

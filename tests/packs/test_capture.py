@@ -18,7 +18,7 @@ LONG = "I prefer trains over planes, always."
 current_user: ContextVar[str] = ContextVar("current_user")
 
 
-def said(text: str = LONG, turn: int = 0, role: str = "user") -> Utterance:
+def said(text: str = LONG, turn: int = 0, role: Any = "user") -> Utterance:
     return Utterance(text, "ann", role, {"chat": "c1", "turn": turn})
 
 
@@ -34,7 +34,7 @@ def test_the_rules_say_what_is_stored_and_under_which_id() -> None:
     assert [facts.accept(said(text)) for text in ("", "ok", LONG)] == [False, True, True]
     (one,) = everything.memories(said(), "ada", None)
     assert (one.text, one.memory_type) == (LONG, "interaction")
-    assert one.metadata == {"speaker": "ann", "role": "user", "chat": "c1", "turn": 0}
+    assert (one.metadata, one.role) == ({"speaker": "ann", "chat": "c1", "turn": 0}, "user")
     assert one.memory_id == next(everything.memories(said(), "ada", None)).memory_id
     others = [(said(turn=1), "ada", None), (said(role="assistant"), "ada", None), (said(), "bob", None)]
     others.append((said(), "ada", "monday"))
@@ -98,7 +98,7 @@ def test_awaited_capture_is_stored_when_it_returns(backend: str, caplog: pytest.
             await capture.take(memory, said())
             await capture.take(memory, said("ok"))
             await capture.take(memory, said())  # the same utterance is the same memory
-            return [(one.content, one.metadata["role"]) async for one in memory.memories()]
+            return [(one.content, one.role) async for one in memory.memories()]
 
     assert anyio.run(main, backend=backend) == [(LONG, "user")]
     assert caplog.messages == []

@@ -1,0 +1,171 @@
+"""Saves the state of a team or an agent while it runs: of AutoGen's `save_state`, only the parts that changed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, cast
+
+import anyio
+from anyio import from_thread, to_thread
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
+
+from kronmem import AsyncState, DeadlineError, State
+from kronmem.packs.journal import Change, Journal, differences
+from kronmem.packs.log_once import LogOnce
+
+TIMEOUT = 2.0
+"""Seconds that a message may wait for its saving: as long as for a recall."""
+QUIET = 0.05
+"""Seconds after which a team has taken in the message that it has just told of; a model thinks for longer."""
+
+JsonObject = dict[str, JsonValue]
+
+
+class Stateful(Protocol):
+    """A team or an agent: AutoGen's own two methods."""
+
+    async def save_state(self) -> Mapping[str, Any]:
+        """Tell everything that is needed to go on."""
+        ...
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        ...
+
+
+class StateSaver:
+    """The journal of one state, and the state as it was saved last."""
+
+    def __init__(
+        self,
+        team: Stateful,
+        state: AsyncState | State,
+        key: str,
+        timeout: float,
+        cleaned: Callable[[JsonValue], JsonValue],
+    ) -> None:
+        self._team, self._key, self._timeout, self._cleaned = team, key, timeout, cleaned
+        self._journal = Journal(_Awaited(state) if isinstance(state, AsyncState) else state, key, "state of a team")
+        self._log = LogOnce(f"the saving of the state {key!r}")
+        self._one, self._writing = asyncio.Lock(), threading.Lock()
+        self._saved: JsonObject = {}
+        self._behind = False
+
+    async def read(self) -> JsonObject | None:
+        """The saved state; None when there is none. One that 0.1 saved stands under the key itself."""
+        head = await to_thread.run_sync(self._journal.read)
+        if head is None or not self._journal.begun:
+            return head
+        self._saved = cast("JsonObject", head["value"])
+        return cast("JsonObject", to_jsonable_python(self._saved))  # a copy: AutoGen may keep parts of it
+
+    async def save(self) -> None:
+        """Save now, within the timeout, also when the run was cancelled."""
+        await self._save(self._timeout)
+
+    async def save_quietly(self) -> None:
+        """Save on the way: a failure is logged once, and a store that hangs is not waited for at every message."""
+        if not self._behind:
+            with self._log.swallowing():
+                await self._save(min(TIMEOUT, self._timeout))
+
+    async def _save(self, timeout: float) -> None:
+        self._behind = True
+        try:
+            with anyio.fail_after(timeout, shield=True):
+                async with self._one:
+                    await self._write()
+        except TimeoutError:
+            raise DeadlineError(f"the state {self._key!r} was not saved within {timeout} s") from None
+        finally:
+            self._behind = self._writing.locked()
+
+    async def _write(self) -> None:
+        new = cast("JsonObject", self._cleaned(cast("JsonValue", to_jsonable_python(await self._team.save_state()))))
+        if self._journal.begun:
+            await self._in_thread(lambda: self._journal.append(list(differences(self._saved, new))))
+        else:
+            whole: Sequence[Change] = [([name], None, part) for name, part in new.items()]
+            await self._in_thread(lambda: self._journal.begin(whole, {}))
+        self._saved = new
+
+    async def _in_thread(self, work: Callable[[], None]) -> None:
+        def alone() -> None:
+            if not self._writing.acquire(blocking=False):
+                raise DeadlineError("an earlier save has not ended yet", sent=False)
+            try:
+                work()
+            finally:
+                self._writing.release()
+
+        await to_thread.run_sync(alone, abandon_on_cancel=True)
+
+
+class _Awaited:
+    """An `AsyncState` for the blocking journal, which runs in a thread of the event loop."""
+
+    def __init__(self, state: AsyncState) -> None:
+        self._state = state
+
+    def get(self, key: str) -> JsonValue:
+        """The value, None when there is none."""
+        return from_thread.run(self._state.get, key)
+
+    def set(self, key: str, value: JsonValue) -> None:
+        """Store a value."""
+        from_thread.run(self._state.set, key, value)
+
+    def delete(self, key: str) -> None:
+        """Remove a value."""
+        from_thread.run(self._state.delete, key)
+
+
+@asynccontextmanager
+async def watching(team: Stateful, saver: StateSaver) -> AsyncGenerator[None]:
+    """Save after every message that the team or the agent tells of, and once more when it has grown quiet."""
+    quiet = _Quiet(saver)
+    stream = "on_messages_stream" if hasattr(team, "on_messages_stream") else "run_stream"
+    setattr(team, stream, _saving(getattr(team, stream), quiet))  # AutoGen calls its own methods, and so this one
+    try:
+        yield
+    finally:
+        vars(team).pop(stream, None)
+        await quiet.end()
+
+
+def _saving(stream: Callable[..., AsyncGenerator[Any]], quiet: _Quiet) -> Callable[..., AsyncGenerator[Any]]:
+    async def saved(*args: Any, **options: Any) -> AsyncGenerator[Any]:
+        async for message in stream(*args, **options):
+            await quiet.save()
+            yield message
+
+    return saved
+
+
+class _Quiet:
+    """Saves at once, and again a moment later: a team tells of a message before all its members have it."""
+
+    def __init__(self, saver: StateSaver) -> None:
+        self._saver = saver
+        self._later: asyncio.Task[None] | None = None
+
+    async def save(self) -> None:
+        """Save now, and later unless this is called again before."""
+        await self.end()
+        await self._saver.save_quietly()
+        self._later = asyncio.ensure_future(self._wait())
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(QUIET)
+        await self._saver.save_quietly()
+
+    async def end(self) -> None:
+        """Stop waiting; a save under way is finished."""
+        later, self._later = self._later, None
+        if later is not None:
+            later.cancel()
+            await asyncio.wait([later])

@@ -1,0 +1,193 @@
+"""Saves a chat message by message: of the lists that AutoGen keeps, only the new end is written."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from kronmem import ConfigError, DeadlineError, InvalidInputError, State
+from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
+from kronmem.autogen.identity import find_chat
+from kronmem.autogen.messages import Message
+from kronmem.autogen.wrapping import wrap
+from kronmem.packs.bounded import bounded, bounded_thread
+from kronmem.packs.journal import Change, Journal
+from kronmem.packs.log_once import LogOnce
+
+TIMEOUT = 2.0
+"""Seconds that a message may wait for its saving: as long as for a recall."""
+LAST_TIMEOUT = 10.0
+"""Seconds for the end of a chat: as long as a client's call may take."""
+
+Place = tuple[str, ...]
+Lists = Mapping[Place, Sequence[Message]]
+"""The message lists of a chat, by their place in the saved value."""
+
+
+class Stored(NamedTuple):
+    """How much of a list is stored; the messages at both ends tell whether it is still the same list."""
+
+    length: int
+    first: Message | None
+    last: Message | None
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Stored:
+        """All of it."""
+        return cls(len(messages), messages[0], messages[-1]) if messages else cls(0, None, None)
+
+    def begins(self, messages: Sequence[Message]) -> bool:
+        """Tell whether the list still begins with the stored part."""
+        if not self.length:
+            return True
+        return len(messages) >= self.length and messages[0] is self.first and messages[self.length - 1] is self.last
+
+
+def pair_saver(state: State, key: str, first: ConversableAgent, second: ConversableAgent) -> ChatSaver:
+    """Saves the chat between two agents, each side of it."""
+
+    def lists() -> Lists:
+        sides = ((first, second), (second, first))
+        return {("sides", agent.name): list(agent.chat_messages.get(peer, [])) for agent, peer in sides}
+
+    return ChatSaver(state, key, "chat", lists, (first, second), (first, second))
+
+
+def group_saver(state: State, key: str, manager: GroupChatManager) -> ChatSaver:
+    """Saves a group chat: the manager passes a message on right after the group has noted it."""
+    members = [agent for agent in manager.groupchat.agents if isinstance(agent, ConversableAgent)]
+
+    def lists() -> Lists:
+        return {("messages",): list(manager.groupchat.messages)}
+
+    return ChatSaver(state, key, "group chat", lists, (manager,), (manager, *members))
+
+
+class ChatSaver:
+    """The journal of one chat, and how much of the chat it holds."""
+
+    def __init__(
+        self,
+        state: State,
+        key: str,
+        kind: str,
+        lists: Callable[[], Lists],
+        parties: tuple[Agent, ...],
+        watched: Sequence[ConversableAgent],
+    ) -> None:
+        self.key, self._kind, self._lists, self._parties, self._watched = key, kind, lists, parties, watched
+        self._journal = Journal(state, key, kind)
+        self._log = LogOnce(f"the saving of the chat {key!r}")
+        self._lock, self._hanging = threading.Lock(), False
+        self._stored: dict[Place, Stored] = {}
+        self.chat_id: str | None = None
+
+    def read(self) -> Mapping[str, JsonValue] | None:
+        """The saved chat; None when there is none."""
+        try:
+            head = self._journal.read()
+        except InvalidInputError as error:
+            raise ConfigError(str(error)) from None
+        if head is None:
+            return None
+        if head.get("kind") != self._kind:
+            raise ConfigError(f"the value saved under {self.key!r} is not a {self._kind}")
+        self.chat_id = cast("str | None", head.get("chat"))
+        return cast("Mapping[str, JsonValue]", head["value"]) if self._journal.begun else head
+
+    def resumed(self) -> None:
+        """Note that the agents hold the saved chat again."""
+        self._stored = {place: Stored.of(messages) for place, messages in self._lists().items()}
+
+    def rewrite(self) -> None:
+        """Store the whole chat in place of the saved one."""
+        lists, chat = self._lists(), find_chat(*self._parties)
+        chat_id = chat.id if chat is not None else self.chat_id
+        self._journal.begin([_change(place, 0, messages) for place, messages in lists.items()], {"chat": chat_id})
+        self.chat_id, self._stored = chat_id, {place: Stored.of(messages) for place, messages in lists.items()}
+
+    def save(self) -> None:
+        """Store the new messages; a chat that began anew takes the place of the saved one."""
+        lists = self._lists()
+        if self._is_new(lists) and not self._continues(lists):
+            self.rewrite()
+        elif self._is_new(lists):
+            changes = [_change(place, self._stored[place].length, messages) for place, messages in lists.items()]
+            self._journal.append([change for change in changes if change[2]])
+            self._stored = {place: Stored.of(messages) for place, messages in lists.items()}
+
+    @contextmanager
+    def watching(self) -> Generator[None]:
+        """Save around everything that adds a message, and at the end."""
+        with ExitStack() as undo:
+            for agent in self._watched:
+                # A message under way is noted by its sender first: when it is received, only one side has it.
+                for name, before in (("generate_reply", True), ("send", True), ("receive", False)):
+                    undo.callback(wrap(agent, name, partial(self._around, before)))
+                    undo.callback(wrap(agent, f"a_{name}", partial(self._around_async, before)))
+            try:
+                yield
+            finally:
+                self._save_within(LAST_TIMEOUT)
+
+    @contextmanager
+    def _around(self, before: bool, *_: object, **__: object) -> Generator[None]:
+        if before:
+            self._save_within(TIMEOUT)
+        try:
+            yield
+        finally:
+            self._save_within(TIMEOUT)
+
+    @asynccontextmanager
+    async def _around_async(self, before: bool, *_: object, **__: object) -> AsyncGenerator[None]:
+        if before:
+            await self._save_async()
+        try:
+            yield
+        finally:
+            await self._save_async()
+
+    def _save_within(self, timeout: float) -> None:
+        if self._is_new(self._lists()):
+            with self._log.swallowing():
+                bounded(self._save_alone, timeout)
+
+    async def _save_async(self) -> None:
+        if self._is_new(self._lists()):
+            with self._log.swallowing():
+                await bounded_thread(self._save_alone, TIMEOUT)
+
+    def _save_alone(self) -> None:
+        # A save that hangs is waited for once; the messages meanwhile are stored with the next one that works.
+        if not self._lock.acquire(timeout=0 if self._hanging else TIMEOUT):
+            self._hanging = True
+            raise DeadlineError("an earlier save has not ended yet", sent=False)
+        try:
+            self.save()
+        finally:
+            self._hanging = False
+            self._lock.release()
+
+    def _is_new(self, lists: Lists) -> bool:
+        """Tell whether something was said since; before a chat has begun anew there is nothing to save."""
+        known = self._stored
+        return any(messages and (at not in known or known[at] != Stored.of(messages)) for at, messages in lists.items())
+
+    def _continues(self, lists: Lists) -> bool:
+        chat = find_chat(*self._parties)
+        if not self._journal.begun or (chat is not None and chat.id != self.chat_id):
+            return False
+        return all(at in self._stored and self._stored[at].begins(messages) for at, messages in lists.items())
+
+
+def _change(place: Place, start: int, messages: Sequence[Message]) -> Change:
+    """The messages from there on, as JSON: others values that AutoGen lets in, such as functions, as descriptions."""
+    plain: JsonValue = json.loads(json.dumps(messages[start:], default=str))
+    return list(place), start, plain

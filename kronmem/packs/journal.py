@@ -1,0 +1,131 @@
+"""A JSON value that grows, kept as changes: one entry of the state for each, under a counter.
+
+The head under the key names the journal; its entries are read by counting up, never by listing, since a service may
+list only so many keys. An entry costs the same whatever stands before it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, cast
+
+from pydantic import JsonValue
+
+from kronmem.errors import InvalidInputError, ReplyError
+
+Change = tuple[list[str], int | None, JsonValue]
+"""Where, from which position of a list on (None: the value as a whole; REMOVED: it is no more), and its new content."""
+REMOVED = -1
+
+
+class KeyValue(Protocol):
+    """The part of `State` that a journal needs."""
+
+    def get(self, key: str) -> JsonValue:
+        """The value, None when there is none."""
+        ...
+
+    def set(self, key: str, value: JsonValue) -> None:
+        """Store a value."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove a value."""
+        ...
+
+
+class Journal:
+    """The changes of one value under one key. Not for two writers at the same time."""
+
+    def __init__(self, state: KeyValue, key: str, kind: str) -> None:
+        self._state, self._key, self._kind = state, key, kind
+        self._id: str | None = None
+        self._entries = 0
+
+    def read(self) -> dict[str, JsonValue] | None:
+        """The head, with the value under "value"; None when there is nothing. A value of 0.1 is its own head."""
+        head = self._state.get(self._key)
+        if head is None:
+            return None
+        if not isinstance(head, dict):
+            raise InvalidInputError(f"the value saved under {self._key!r} is not a {self._kind}")
+        if not isinstance(found := head.get("journal"), str):
+            return head
+        self._id = found
+        value: dict[str, JsonValue] = {}
+        for changes in self._stored(found):
+            apply(value, changes)
+            self._entries += 1
+        return {**head, "value": value}
+
+    def append(self, changes: Sequence[Change]) -> None:
+        """Store changes: on disk when this returns."""
+        if changes:
+            self._state.set(
+                self._name(self._id or "", self._entries), cast("JsonValue", [list(one) for one in changes])
+            )
+            self._entries += 1
+
+    def begin(self, changes: Sequence[Change], about: Mapping[str, JsonValue]) -> None:
+        """Store a new value in the place of the old one, which stays readable until the new one is complete."""
+        old, entries = self._id, self._entries
+        self._id, self._entries = uuid.uuid4().hex[:8], 0
+        try:
+            self.append(changes)
+            self._state.set(self._key, {"kind": self._kind, "journal": self._id, **about})
+        except BaseException:
+            self._id, self._entries = old, entries
+            raise
+        for number in range(entries if old is not None else 0):
+            self._state.delete(self._name(old or "", number))
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is something to append to."""
+        return self._id is not None
+
+    def _stored(self, journal: str) -> Iterator[list[Change]]:
+        number = 0
+        while (entry := self._state.get(self._name(journal, number))) is not None:
+            yield cast("list[Change]", entry)
+            number += 1
+
+    def _name(self, journal: str, number: int) -> str:
+        return f"{self._key}.{journal}.{number}"
+
+
+def apply(value: dict[str, JsonValue], changes: Sequence[Change]) -> None:
+    """Make changes in a value."""
+    for path, start, new in changes:
+        *parents, last = path
+        inner = value
+        for name in parents:
+            inner = cast("dict[str, JsonValue]", inner.setdefault(name, {}))
+        if start == REMOVED:
+            inner.pop(last, None)
+        elif start is None:
+            inner[last] = new
+        else:
+            known = inner.setdefault(last, [])
+            if not isinstance(known, list) or not isinstance(new, list) or len(known) < start:
+                raise ReplyError("an entry of this journal does not fit the ones before it")
+            known[start:] = new
+
+
+def differences(old: JsonValue, new: JsonValue, path: tuple[str, ...] = ()) -> Iterator[Change]:
+    """The changes that make `new` of `old`: of a list that grew only the new end."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in old.keys() - new.keys():
+            yield [*path, name], REMOVED, None
+        for name, inner in new.items():
+            if name not in old:
+                yield [*path, name], None, inner
+            else:
+                yield from differences(old[name], inner, (*path, name))
+    elif isinstance(old, list) and isinstance(new, list):
+        same = next((at for at, (one, other) in enumerate(zip(old, new)) if one != other), min(len(old), len(new)))  # noqa: B905 -- one may be longer
+        if same < len(old) or same < len(new):
+            yield [*path], same, new[same:]
+    elif old != new:
+        yield [*path], None, new

@@ -1,0 +1,107 @@
+"""TurnMemory: recall before a turn, capture around it, and tools; for frameworks whose hooks are awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio
+
+from kronmem.errors import DeadlineError
+from kronmem.packs.block import as_question
+from kronmem.packs.bounded import bounded_async
+from kronmem.packs.capture import AsyncCapture, CaptureRules, Extract, Utterance
+from kronmem.packs.lazy_memory import LazyMemory
+from kronmem.packs.limits import check_limits, check_ttl_days
+from kronmem.packs.log_once import LogOnce
+from kronmem.packs.reading import AsyncReadingMemory
+from kronmem.packs.tool_call import OWN_DEADLINE
+from kronmem.packs.tool_text import ToolCoroutine, tool_names
+from kronmem.tools import MemoryTools, memory_tools
+
+T = TypeVar("T")
+
+
+class TurnMemory:
+    """The memory behind a provider or plugin. No hook raises, and none outlasts the timeout; a failure is logged once.
+
+    `capture` may be a function from a text to the texts worth keeping, such as `extract_facts`.
+    """
+
+    def __init__(
+        self,
+        memory: LazyMemory,
+        *,
+        limit: int = 5,
+        capture: bool | Extract = True,
+        prefix: str = "",
+        ttl_days: int | None = None,
+    ) -> None:
+        check_limits(limit, memory.timeout)
+        tool_names(prefix)  # refuses a bad prefix now, not in the middle of a run
+        self.memory, self.limit, self._prefix = memory, limit, prefix
+        self.log = LogOnce(str(memory))
+        self.capture_log = LogOnce(f"capture into the {memory}")
+        rules = CaptureRules(capture if callable(capture) else None, ttl_days=check_ttl_days(ttl_days))
+        self.capture = AsyncCapture(rules, memory.timeout, self.capture_log) if capture else None
+
+    def begin(self) -> Turn:
+        """Begin a turn of the user of this moment; without one nothing is recalled and nothing stored."""
+        try:
+            return Turn(self, self.memory.get().resolved())
+        except Exception as error:  # noqa: BLE001 -- an exception in a hook would end the run
+            self.log.failed(error)
+            return Turn(self, None)
+
+    def tools(self) -> MemoryTools[ToolCoroutine]:
+        """Make remember, recall and forget; the user is resolved at each call."""
+        return memory_tools(self.memory.get(), self._prefix, self.memory.timeout)
+
+    async def close(self) -> None:
+        """Release the connections opened here; a client passed in stays open."""
+        await self.memory.close()
+
+
+class Turn:
+    """One turn of one user, within one budget of time: recall may use most of it, capture the rest."""
+
+    def __init__(self, parts: TurnMemory, memory: AsyncReadingMemory | None) -> None:
+        self._parts, self._memory = parts, memory
+        self._budget = Budget(parts.memory.timeout)
+
+    async def block(self, words: str) -> str:
+        """The injected block for the user's words; "" when nothing fits, and when memory fails."""
+        found = ""
+        if words and self._memory is not None:
+            with self._parts.log.swallowing():
+                found = await self._budget.spend(partial(self._recall, self._memory, words))
+        return found
+
+    async def keep(self, said: Utterance) -> None:
+        """Store words of this turn."""
+        if self._memory is not None and self._parts.capture is not None:
+            try:
+                await self._budget.spend(partial(self._parts.capture.take, self._memory, said), last=True)
+            except DeadlineError as error:  # it raises nothing else, and logs by itself when it works again
+                self._parts.capture_log.failed(error)
+
+    async def _recall(self, memory: AsyncReadingMemory, words: str) -> str:
+        return memory.block(await memory.recall(as_question(words), self._parts.limit))
+
+
+class Budget:
+    """The seconds that the calls of one hook may take together."""
+
+    def __init__(self, timeout: float) -> None:
+        self._left = timeout
+        self._spare = (1 - OWN_DEADLINE) * timeout
+
+    async def spend(self, work: Callable[[], Awaitable[T]], *, last: bool = False) -> T:
+        """Await `work` for the time that is left; calls before the last leave it a share. Then `DeadlineError`."""
+        began = anyio.current_time()
+        timeout = max(self._left, self._spare) if last else max(0.0, self._left - self._spare)
+        try:
+            return await bounded_async(work, round(timeout, 3))  # the message of its error says how long
+        finally:
+            self._left -= anyio.current_time() - began

@@ -1,0 +1,118 @@
+"""Async chats with memory: the event loop never waits for a recall or a write."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from kronmem import Client
+from kronmem.autogen import MemoryAgent, attach_memory, persisted_chat
+from kronmem.text.context import is_fenced
+from tests.autogen.agents import assistant, contents, user
+from tests.services.openai import OpenAIServer
+
+CHATS = 5
+
+
+class Together:
+    """A way to a service that answers recalls only when five are under way, and notes the threads they come from."""
+
+    def __init__(self, inner: Client) -> None:
+        self._inner = inner
+        self._barrier = threading.Barrier(CHATS)
+        self.threads = set[int]()
+
+    def send(self, request: Any) -> Any:
+        self.threads.add(threading.get_ident())
+        if request.path.endswith(("/recall", "/inject-context")):
+            self._barrier.wait(60)
+        return self._inner._transport.send(request)  # type: ignore[attr-defined] # the real engine answers
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("kind", ["attached", "MemoryAgent"])
+def test_five_chats_wait_for_memory_at_the_same_time_and_the_loop_for_none(kind: str) -> None:
+    with Client.local(":memory:") as inner, OpenAIServer(lambda _: "Green tea it is, as ever.") as server:
+        inner.remember("ann", "Ann drinks green tea.")
+        way = Together(inner)
+        client = Client("sqlite://", transport=way, timeout=60)
+
+        def made(number: int) -> Any:
+            if kind == "attached":
+                helper = assistant(server, f"helper-{number}")
+                attach_memory(client.agent("ann"), helper, timeout=60)
+                return helper
+            options = {"llm_config": server.llm_config(), "human_input_mode": "NEVER"}
+            return MemoryAgent(
+                f"helper-{number}", memory=client.agent("ann"), memory_query="tea", timeout=60, **options
+            )
+
+        async def main() -> int:
+            chats = [
+                user(f"ann-{at}").a_initiate_chat(made(at), message="Which tea?", max_turns=1) for at in range(CHATS)
+            ]
+            await asyncio.gather(*chats)
+            return threading.get_ident()
+
+        assert asyncio.run(main()) not in way.threads
+        assert len(server.prompts) == CHATS
+        for prompt in server.prompts:
+            assert any(is_fenced(text) for text in contents(prompt))
+
+
+def test_a_store_that_hangs_stalls_neither_the_loop_nor_a_second_message() -> None:
+    release = threading.Event()
+
+    class Hanging:
+        def send(self, request: Any) -> Any:
+            release.wait(60)
+            raise OSError
+
+        def close(self) -> None: ...
+
+    async def main(helper: Any, ann: Any) -> int:
+        beats = 0
+
+        async def beat() -> None:
+            nonlocal beats
+            while True:
+                await asyncio.sleep(0.005)
+                beats += 1
+
+        beating = asyncio.ensure_future(beat())
+        await ann.a_initiate_chat(helper, message="Which tea do I drink, please?", max_turns=3, silent=True)
+        beating.cancel()
+        return beats
+
+    with OpenAIServer(lambda _: "Green tea it is, as ever.") as server:
+        client = Client("sqlite://", transport=Hanging())  # type: ignore[arg-type] # as much of one as is needed
+        helper, ann = assistant(server), user(default_auto_reply="And which tea do you drink?")
+        with persisted_chat(Client.local(":memory:").state("ann"), "chat", helper, ann):
+            attach_memory(client.agent("ann"), [helper, ann], timeout=0.3)
+            assert asyncio.run(main(helper, ann)) > 20, "the loop went on while memory hung"
+        assert len(server.prompts) == 3
+        release.set()
+
+
+def test_what_was_said_in_an_async_chat_is_stored_before_the_model_is_asked() -> None:
+    with Client.local(":memory:") as client:
+        seen = list[int]()
+
+        def model(_: Any) -> str:
+            seen.append(len(list(client.memories("ann"))))
+            return "Green tea it is, as ever."
+
+        with OpenAIServer(model) as server:
+            helper, ann = assistant(server), user(default_auto_reply="And which tea do you drink?")
+            attach_memory(client.agent("ann"), [helper, ann], timeout=60)
+
+            async def main() -> int:
+                await ann.a_initiate_chat(helper, message="Which tea do I drink?", max_turns=2, silent=True)
+                return len(list(client.memories("ann")))
+
+            assert asyncio.run(main()) == 3, "the same answer twice is one memory"
+            assert seen == [1, 3]

@@ -1,0 +1,344 @@
+"""Killed processes: what was said is kept, and a chat goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import pytest
+
+from kronmem import Client, KronmemError, State
+from kronmem.autogen import (
+    persisted_chat,
+    persisted_group_chat,
+    resume_chat,
+    resume_group_chat,
+    save_chat,
+)
+from tests.autogen.agents import assistant, contents, manager, user
+from tests.autogen.conftest import Chat
+from tests.services.botwire import BotWireServer
+from tests.services.openai import OpenAIServer
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLE = ROOT / "tests" / "samples" / "memory-0.1.db"
+
+KILLED = """
+import asyncio, os, signal, sys
+from kronmem import Client
+from kronmem.autogen import attach_memory, persisted_chat, persisted_group_chat
+from tests.autogen.agents import assistant, manager, user
+from tests.services.openai import OpenAIServer
+
+kind, how, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+asked = 0
+
+def model(_):
+    global asked
+    asked += 1
+    if asked == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"Answer number {asked} about the harbour."
+
+client = Client()
+with OpenAIServer(model) as server:
+    ann = user("ann", default_auto_reply="And what else about the harbour?")
+    if kind == "pair":
+        first, second = ann, assistant(server)
+        where = persisted_chat(client.state("ann"), "harbour", first, second)
+    else:
+        first, second = ann, manager(server, [ann, assistant(server, "one"), assistant(server, "other")], max_round=20)
+        where = persisted_group_chat(client.state("ann"), "harbour", second)
+    with where:
+        attach_memory(client.agent("ann"), [first, second], timeout=60)
+        options = {"message": "What is new in the harbour?", "silent": True}
+        if kind == "pair":
+            options["max_turns"] = 20
+        if how == "sync":
+            first.initiate_chat(second, **options)
+        else:
+            asyncio.run(first.a_initiate_chat(second, **options))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pair", "group"])
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_a_killed_chat_has_stored_and_saved_all_but_the_message_under_way(kind: str, how: str) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, kind, how, "4"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    answers = [f"Answer number {number} about the harbour." for number in (1, 2, 3)]
+    with Client() as client, OpenAIServer(lambda _: "Fine. TERMINATE") as server:
+        stored = {one.content for one in client.memories("ann")}
+        assert {"What is new in the harbour?", *answers} <= stored
+        ann, state = user("ann"), client.state("ann")
+        if kind == "pair":
+            helper = assistant(server)
+            assert resume_chat(state, "harbour", ann, helper)
+            said = contents(ann.chat_messages[helper])
+            assert said == contents(helper.chat_messages[ann])
+        else:
+            lead = manager(server, [ann, assistant(server, "one"), assistant(server, "other")])
+            last = resume_group_chat(state, "harbour", lead)
+            assert last is not None
+            said = [*contents(lead.groupchat.messages), last[1]["content"]]
+        assert said[0] == "What is new in the harbour?"
+        assert [one for one in said if one.startswith("Answer")] == answers
+
+
+@pytest.mark.parametrize("kind", ["pair", "group"])
+def test_every_message_is_saved_before_the_model_is_asked_for_the_next(kind: str, chat: Chat) -> None:
+    saved = list[int]()
+    with Client.local(":memory:") as client:
+        state = client.state("ann")
+
+        def model(_: Any) -> str:
+            helper, ann = assistant(server), user("ann")
+            if kind == "pair":
+                assert resume_chat(state, "harbour", ann, helper)
+                saved.append(len(ann.chat_messages[helper]))
+            else:
+                lead = manager(server, [ann, helper])
+                assert resume_group_chat(state, "harbour", lead)
+                saved.append(len(lead.groupchat.messages) + 1)
+            return "Fine."
+
+        with OpenAIServer(model) as server:
+            helper, ann = assistant(server), user("ann", default_auto_reply="And what else?")
+            lead = manager(server, [ann, helper], max_round=6)
+            if kind == "pair":
+                with persisted_chat(state, "harbour", ann, helper):
+                    chat(ann, helper, "What is new?", max_turns=3)
+            else:
+                with persisted_group_chat(state, "harbour", lead):
+                    chat(ann, lead, "What is new?")
+            assert saved == [1, 3, 5]
+            assert model(None) == "Fine."
+            assert saved[-1] == 6
+
+
+def test_chats_that_an_earlier_version_saved_are_resumed_and_gone_on_with(tmp_path: Path, chat: Chat) -> None:
+    copyfile(SAMPLE, tmp_path / "memory.db")
+    with Client.local(tmp_path / "memory.db") as client, OpenAIServer(lambda _: "It is open now. TERMINATE") as server:
+        state = client.state("user-ada")
+        for expected in (2, 4):
+            helper, ann = assistant(server), user("ann")
+            with persisted_chat(state, "harbour", helper, ann) as resumed:
+                assert resumed
+                assert len(ann.chat_messages[helper]) == expected
+                assert contents(helper.chat_messages[ann])[:2] == ["Is the quay open?", "The quay is closed."]
+                chat(ann, helper, "And now?", clear_history=False)
+        members = [assistant(server, "ada"), assistant(server, "bob")]
+        lead = manager(server, members, max_round=2)
+        with persisted_group_chat(state, "sailing", lead) as last:
+            assert last is not None
+            assert last[1]["content"] == "I agree."
+            chat(last[0], lead, last[1], clear_history=False)
+        lead = manager(server, members)
+        last = resume_group_chat(state, "sailing", lead)
+        assert last is not None
+        assert [*contents(lead.groupchat.messages), last[1]["content"]] == [
+            "Shall we sail?",
+            "So do I.",
+            "I agree.",
+            "It is open now. TERMINATE",
+        ]
+
+
+class Counting:
+    """A way to a service that counts requests and the bytes of their bodies."""
+
+    def __init__(self, inner: Client) -> None:
+        self._inner = inner
+        self.sent: list[tuple[str, int]] = []
+
+    def send(self, request: Any) -> Any:
+        self.sent.append((request.method, len(request.body or b"")))
+        return self._inner._transport.send(request)  # type: ignore[attr-defined] # the real engine answers
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("kind", ["pair", "group"])
+def test_saving_a_message_costs_the_same_in_a_long_chat_as_in_a_short_one(kind: str) -> None:
+    costs = []
+    for length in (10, 1000):
+        with Client.local(":memory:") as inner, OpenAIServer(lambda _: "Fine.") as server:
+            way = Counting(inner)
+            state = Client("sqlite://", transport=way).state("ann")
+            ann, helper = user("ann"), assistant(server)
+            lead = manager(server, [ann, helper], max_round=2)
+            told: list[dict[str, Any]] = [
+                {"content": f"message {number:04}", "role": "user", "name": "ann"} for number in range(length)
+            ]
+            if kind == "pair":
+                ann.chat_messages[helper], helper.chat_messages[ann] = told, list(told)
+                where: Any = persisted_chat(state, "long", ann, helper)
+            else:
+                lead.groupchat.messages = told
+                where = persisted_group_chat(state, "long", lead)
+            with where:
+                ann.send(
+                    "the first of them", helper, request_reply=False, silent=True
+                )  # the chat so far is saved with it
+                way.sent.clear()
+                if kind == "pair":
+                    ann.send("one more", helper, request_reply=False, silent=True)
+                else:
+                    lead.groupchat.messages.append({"content": "one more", "role": "user", "name": "ann"})
+                    lead.send("one more", ann, request_reply=False, silent=True)
+                costs.append(list(way.sent))
+    assert costs[0]
+    assert [method for method, _ in costs[0]] == [method for method, _ in costs[1]] == ["PUT"]
+    assert abs(costs[0][0][1] - costs[1][0][1]) <= 4, "but for the digits of the counter"
+
+
+def test_a_resumed_chat_is_read_by_counting_and_never_by_listing() -> None:
+    with BotWireServer() as service, OpenAIServer(lambda _: "x" * 60_000) as server:
+        with Client(service.url, outbox=False, timeout=60) as client:
+            for turns in (2, 3):
+                helper, ann = assistant(server), user(default_auto_reply="y" * 50_000)
+                with persisted_chat(client.state("ann"), "long", helper, ann) as resumed:
+                    assert resumed is (turns == 3)
+                    assert len(ann.chat_messages[helper]) == (4 if resumed else 0)
+                    ann.initiate_chat(helper, message="go on", max_turns=turns, clear_history=False, silent=True)
+            helper, ann = assistant(server), user()
+            assert resume_chat(client.state("ann"), "long", helper, ann)
+            assert len(ann.chat_messages[helper]) == 10
+            asked = [one.path for one in service.requests if one.method == "GET"]
+            assert asked
+            assert not any(path.rstrip("/").endswith(("ann", "keys")) for path in asked)
+
+
+class Refusing(State):
+    """Nothing to read, and no way to write."""
+
+    def __init__(self) -> None: ...
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return default
+
+    def set(self, key: str, value: Any) -> None:
+        raise KronmemError("disk full")
+
+
+def test_a_save_that_fails_is_logged_once_and_the_chat_goes_on(chat: Chat, caplog: pytest.LogCaptureFixture) -> None:
+    with OpenAIServer(lambda _: "Fine.") as server, caplog.at_level(logging.WARNING, "kronmem"):
+        helper, ann = assistant(server), user(default_auto_reply="And now?")
+        with persisted_chat(Refusing(), "chat", helper, ann):
+            chat(ann, helper, "How are you?", max_turns=3)
+        assert len(ann.chat_messages[helper]) == 6
+        assert not set(vars(helper)) & {"generate_reply", "send", "receive", "a_generate_reply", "a_send", "a_receive"}
+    said = [record.getMessage() for record in caplog.records if record.name == "kronmem"]
+    assert said == ["the saving of the chat 'chat' is unavailable, going on without it (KronmemError: disk full)"]
+
+
+def test_a_chat_saved_over_another_leaves_nothing_of_it_behind(chat: Chat) -> None:
+    with OpenAIServer(lambda _: "Fine. TERMINATE") as server, Client.local(":memory:") as client:
+        state = client.state("ann")
+        for message in ("the first chat", "the second chat"):
+            helper, ann = assistant(server), user()
+            with persisted_chat(state, "chat", helper, ann):
+                chat(ann, helper, message)
+        stored = json.dumps([state.get(key) for key in sorted(state.keys())])
+        assert "the second chat" in stored
+        assert "the first chat" not in stored
+        save_chat(state, "chat", helper, ann)
+        assert len(state.keys()) == 2
+
+
+CAPTURED = """
+import os, signal
+from kronmem import Client
+from kronmem.autogen import attach_memory
+from tests.autogen.agents import user
+client = Client({url!r}, api_key="kv-x") if {url!r} else Client()
+ann, bob = user("ann"), user("bob")
+attach_memory(client.agent("ann"), ann)
+for number in range(3):
+    ann.send(f"Sentence number {{number}} on the lighthouse.", bob, request_reply=False, silent=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("url", ["", "http://127.0.0.1:9"], ids=["database", "outbox"])
+def test_what_was_said_is_on_disk_when_the_message_is_sent(url: str) -> None:
+    done = subprocess.run([sys.executable, "-c", CAPTURED.format(url=url)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with Client(url, api_key="kv-x") if url else Client() as client:
+        assert (client.outbox.pending() if url else len(list(client.memories("ann")))) == 3
+
+
+SLOW_IMPORT = """
+import sys, time
+from importlib.abc import MetaPathFinder
+
+class Slow(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "kronmem.engine.engine":
+            time.sleep(3)
+
+from kronmem import Client
+from kronmem.autogen import attach_memory, MemoryAgent
+from tests.autogen.agents import assistant, contents, user
+from tests.services.openai import OpenAIServer
+assert "kronmem.engine.engine" not in sys.modules
+sys.meta_path.insert(0, Slow())
+with OpenAIServer(lambda _: "TERMINATE") as server:
+    client = Client()
+    if sys.argv[1] == "attached":
+        helper = assistant(server)
+        attach_memory(client.agent("ann"), helper)
+    else:
+        helper = MemoryAgent("helper", memory=client.agent("ann"), llm_config=server.llm_config())
+        assert "kronmem.engine.engine" not in sys.modules
+    user().initiate_chat(helper, message="Which tea do I drink?", silent=True)
+    assert "green tea" in str(contents(server.prompts[0])), server.prompts
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["attached", "MemoryAgent"])
+def test_the_first_recall_of_a_process_does_not_spend_its_deadline_on_imports(kind: str) -> None:
+    with Client() as client:
+        client.remember("ann", "Ann drinks green tea.")
+    subprocess.run([sys.executable, "-c", SLOW_IMPORT, kind], cwd=ROOT, check=True)
+
+
+def test_unclosed_agents_share_one_client() -> None:
+    from kronmem.autogen import MemoryAgent
+
+    open_files = Path("/proc/self/fd")
+    if not open_files.exists():
+        pytest.skip("needs /proc")
+    ann = user("ann")
+
+    def used(number: int) -> Any:
+        helper = MemoryAgent(
+            f"helper-{number}", "You help.", agent_id="ann", llm_config=False, human_input_mode="NEVER"
+        )
+        ann.send(f"Sentence number {number} on the lighthouse.", helper, request_reply=False, silent=True)
+        return helper
+
+    helpers = [used(0)]
+    before = len(os.listdir(open_files))
+    helpers += [used(number) for number in range(1, 30)]
+    assert len(os.listdir(open_files)) < before + 30
+    assert len({helper.memory.client for helper in helpers}) == 1
+    for helper in helpers[1:]:
+        helper.close()
+        helper.close()
+    ann.send("One more sentence on the lighthouse.", helpers[0], request_reply=False, silent=True)
+    assert len(list(helpers[0].memory.memories())) == 31
+    helpers[0].close()
+    with pytest.raises(KronmemError):
+        helpers[0].memory.recall("lighthouse")
+    assert used(99).memory.client is not helpers[0].memory.client

@@ -1,0 +1,97 @@
+"""Journals: a value is what its changes make of it, whatever happens in between."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kronmem import Client, InvalidInputError, KronmemError, ReplyError, State
+from kronmem.packs.journal import Journal, apply, differences
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(st.text(max_size=2), JSON, max_size=4)
+
+
+@given(OBJECTS, OBJECTS)
+def test_the_differences_make_the_new_value_of_the_old_one(old: Any, new: Any) -> None:
+    made = copy.deepcopy(old)
+    apply(made, list(differences(old, new)))
+    assert made == new
+
+
+def test_of_a_list_that_grew_only_the_end_is_a_difference() -> None:
+    old = {"a": {"messages": ["x"] * 1000, "turn": 3}, "b": 1}
+    new = {"a": {"messages": [*["x"] * 1000, "y"], "turn": 4}, "b": 1}
+    assert list(differences(old, new)) == [(["a", "messages"], 1000, ["y"]), (["a", "turn"], None, 4)]
+
+
+@pytest.fixture
+def state() -> State:
+    return Client.local(":memory:").state("ann")
+
+
+def test_a_journal_is_read_back_and_gone_on_with(state: State) -> None:
+    assert Journal(state, "chat", "chat").read() is None
+    first = Journal(state, "chat", "chat")
+    first.begin([(["list"], 0, [1])], {"about": "x"})
+    first.append([(["list"], 1, [2])])
+    second = Journal(state, "chat", "chat")
+    head = second.read()
+    assert head is not None
+    assert (head["value"], head["about"]) == ({"list": [1, 2]}, "x")
+    second.append([(["list"], 2, [3])])
+    head = Journal(state, "chat", "chat").read()
+    assert head is not None
+    assert head["value"] == {"list": [1, 2, 3]}
+
+
+def test_a_new_value_leaves_nothing_of_the_old_one(state: State) -> None:
+    journal = Journal(state, "chat", "chat")
+    journal.begin([(["list"], 0, ["old"])], {})
+    journal.append([(["list"], 1, ["old"])])
+    again = Journal(state, "chat", "chat")
+    again.read()
+    again.begin([(["list"], 0, ["new"])], {})
+    assert len(state.keys()) == 2
+    assert "old" not in str([state.get(key) for key in sorted(state.keys())])
+
+
+def test_a_new_value_that_cannot_be_stored_leaves_the_old_one(state: State) -> None:
+    journal = Journal(state, "chat", "chat")
+    journal.begin([(["list"], 0, ["old"])], {})
+
+    class Full(State):
+        def __init__(self) -> None: ...
+
+        def set(self, key: str, value: Any) -> None:
+            if key == "chat":
+                raise KronmemError("disk full")
+            state.set(key, value)
+
+        get, delete = state.get, state.delete  # type: ignore[assignment] # bound to the real one
+
+    again = Journal(Full(), "chat", "chat")
+    again.read()
+    with pytest.raises(KronmemError, match="disk full"):
+        again.begin([(["list"], 0, ["new"])], {})
+    head = Journal(state, "chat", "chat").read()
+    assert head is not None
+    assert head["value"] == {"list": ["old"]}
+
+
+def test_what_is_no_journal_is_told_apart(state: State) -> None:
+    state.set("list", [1, 2])
+    with pytest.raises(InvalidInputError, match="not a chat"):
+        Journal(state, "list", "chat").read()
+    state.set("old", {"kind": "chat", "sides": {}})
+    assert Journal(state, "old", "chat").read() == {"kind": "chat", "sides": {}}
+    with pytest.raises(ReplyError):
+        apply({"list": []}, [(["list"], 3, ["a gap"])])
