@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.models import Hit, Memory
-from kronmem.packs.bounded import bounded
+from kronmem.packs.bounded_call import bounded
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_call import OWN_DEADLINE, answered_async, failure_message
 from kronmem.packs.tool_text import (

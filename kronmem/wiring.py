@@ -21,8 +21,8 @@ from typing_extensions import Unpack
 
 from kronmem import settings
 from kronmem.core import calls, inputs
+from kronmem.core.agent_names import Names
 from kronmem.core.exchange import Breaker, Link, Retry
-from kronmem.core.names import Names
 from kronmem.core.options import ReadFilters, WriteOptions
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError

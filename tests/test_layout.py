@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "kronmem"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
-    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "forks"},
+    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "fork_safety"},
     {"api"},
     {"core"},
     {"transport", "engine"},

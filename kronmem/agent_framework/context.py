@@ -9,10 +9,10 @@ from typing import Any
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
 
 from kronmem import AsyncClient
-from kronmem.packs.block import clean_words
 from kronmem.packs.capture import Extract, Utterance
+from kronmem.packs.injected_block import clean_words
 from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.turn import TurnMemory
+from kronmem.packs.turn_memory import TurnMemory
 
 
 class KronmemContextProvider(ContextProvider):

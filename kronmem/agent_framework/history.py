@@ -15,7 +15,7 @@ from kronmem import AsyncClient, AsyncState, InvalidInputError
 from kronmem.packs.capture import stable_id
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.turn import Budget
+from kronmem.packs.turn_memory import Budget
 
 MAX_MESSAGES = 500
 """Read one by one, these take about a quarter of the default timeout from a file; a model sees fewer anyway."""

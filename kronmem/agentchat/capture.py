@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kronmem import ReplyError, extract_facts
 from kronmem.agentchat.memory import KronMemory
-from kronmem.packs.limits import check_ttl_days
+from kronmem.packs.checks import check_ttl_days
 
 AnyExtract = Callable[[str], Iterable[str] | Awaitable[Iterable[str]]]
 

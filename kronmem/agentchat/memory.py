@@ -17,17 +17,17 @@ from typing_extensions import Self
 
 from kronmem import AsyncClient, ConfigError, InvalidInputError, MemoryTools, memory_tools
 from kronmem.agentchat import injection
-from kronmem.agentchat.cancelling import until_cancelled
+from kronmem.agentchat.cancellation import until_cancelled
 from kronmem.agentchat.config import KronMemoryConfig
 from kronmem.agentchat.content import as_content, as_metadata, as_text
-from kronmem.packs.bounded import bounded_async
+from kronmem.packs.bounded_call import bounded_async
+from kronmem.packs.checks import check_limits
 from kronmem.packs.declarative import check_key, dumpable_url, key_variable
 from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.limits import check_limits
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.reading import AsyncReadingMemory
+from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_text import ToolCoroutine
-from kronmem.packs.warming import is_cold, load_engine
+from kronmem.packs.warmup import is_cold, load_engine
 
 
 class KronMemory(Memory, Component[KronMemoryConfig]):

@@ -16,7 +16,7 @@ from kronmem import AsyncState, State
 from kronmem.agentchat.content import OURS
 from kronmem.agentchat.injection import SOURCE
 from kronmem.agentchat.saving import Stateful, StateSaver, watching
-from kronmem.packs.block import is_block
+from kronmem.packs.injected_block import is_block
 
 log = logging.getLogger("kronmem")
 

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from kronmem import AsyncState, DeadlineError, State
-from kronmem.packs.journal import Change, Journal, differences
+from kronmem.packs.change_log import Change, Journal, differences
 from kronmem.packs.log_once import LogOnce
 
 TIMEOUT = 2.0

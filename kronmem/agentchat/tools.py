@@ -13,7 +13,7 @@ from autogen_core.tools import BaseTool
 from pydantic import BaseModel, Field, SkipValidation
 from typing_extensions import Self
 
-from kronmem.agentchat.cancelling import until_cancelled
+from kronmem.agentchat.cancellation import until_cancelled
 from kronmem.agentchat.config import ToolConfig
 from kronmem.agentchat.memory import KronMemory
 from kronmem.packs.tool_text import (

@@ -10,12 +10,12 @@ from kronmem.autogen.attach import attach
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.default_client import give_back, take_client
 from kronmem.autogen.messages import Message
-from kronmem.packs.block import fence_context, without_blocks
-from kronmem.packs.bounded import bounded, bounded_thread
+from kronmem.packs.bounded_call import bounded, bounded_thread
 from kronmem.packs.capture import Extract
-from kronmem.packs.limits import check_blocking
+from kronmem.packs.checks import check_blocking
+from kronmem.packs.injected_block import fence_context, without_blocks
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.warming import is_cold, load_engine
+from kronmem.packs.warmup import is_cold, load_engine
 
 MOST_PRIMING = 60.0
 """Seconds; the deadline of the recall inside is the user's, this one only ends a thread that was lost."""

@@ -12,9 +12,9 @@ from kronmem.autogen.messages import Message
 from kronmem.autogen.recall import BEFORE_REPLY, RecallHook
 from kronmem.autogen.wrapping import wrap
 from kronmem.packs.capture import Capture, CaptureRules, Extract
-from kronmem.packs.limits import check_blocking, check_capture, check_limits, check_read_from, check_ttl_days
+from kronmem.packs.checks import check_blocking, check_capture, check_limits, check_read_from, check_ttl_days
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.warming import warm_up
+from kronmem.packs.warmup import warm_up
 
 _BEFORE_SEND = "process_message_before_send"
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from kronmem import ConfigError, InvalidInputError, KronmemError, State
+from kronmem.autogen.chat_identity import Chat, derived_id, set_chat
 from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
-from kronmem.autogen.identity import Chat, derived_id, set_chat
 from kronmem.autogen.messages import Message, words
 from kronmem.autogen.saving import ChatSaver, group_saver, pair_saver
 from kronmem.packs.log_once import LogOnce

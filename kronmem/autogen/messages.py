@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from kronmem.packs.block import as_question, clean_words
+from kronmem.packs.injected_block import as_question, clean_words
 
 Message = dict[str, Any]
 """AutoGen's own: role, content, name, tool_calls, … in any mixture."""

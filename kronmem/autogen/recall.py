@@ -10,11 +10,11 @@ from functools import partial
 from kronmem import AgentMemory
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.messages import Message, question, words
-from kronmem.packs.block import render_block
-from kronmem.packs.bounded import attempt, bounded_thread
+from kronmem.packs.bounded_call import attempt, bounded_thread
+from kronmem.packs.injected_block import render_block
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.reading import recall_beside
-from kronmem.packs.warming import is_cold, load_engine
+from kronmem.packs.read_from import recall_beside
+from kronmem.packs.warmup import is_cold, load_engine
 
 BEFORE_REPLY = "process_all_messages_before_reply"
 MAX_TURNS = 256

@@ -12,12 +12,12 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from kronmem import ConfigError, DeadlineError, InvalidInputError, State
+from kronmem.autogen.chat_identity import find_chat
 from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
-from kronmem.autogen.identity import find_chat
 from kronmem.autogen.messages import Message
 from kronmem.autogen.wrapping import wrap
-from kronmem.packs.bounded import bounded, bounded_thread
-from kronmem.packs.journal import Change, Journal
+from kronmem.packs.bounded_call import bounded, bounded_thread
+from kronmem.packs.change_log import Change, Journal
 from kronmem.packs.log_once import LogOnce
 
 TIMEOUT = 2.0

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from kronmem.cli import memories, transfer
+from kronmem.cli import export_import, memories
+from kronmem.cli.autogen_versions import installed
 from kronmem.cli.demo import demo
 from kronmem.cli.doctor import doctor
-from kronmem.cli.installed import installed
 from kronmem.cli.mcp import mcp
-from kronmem.cli.serving import serve
+from kronmem.cli.serve import serve
 
 app = typer.Typer(name="kronmem", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(memories.remember)
@@ -20,8 +20,8 @@ app.command("list")(memories.list_)
 app.command()(memories.forget)
 app.command()(memories.clear)
 app.command()(memories.agents)
-app.command()(transfer.export)
-app.command("import")(transfer.import_)
+app.command()(export_import.export)
+app.command("import")(export_import.import_)
 app.command()(serve)
 app.command()(mcp)
 app.command()(demo)

@@ -14,7 +14,7 @@ import typer
 from pydantic import JsonValue
 
 from kronmem import Client, ConfigError, KronmemError, settings
-from kronmem.cli import options, saying
+from kronmem.cli import options, printing
 
 AGENT = "kronmem-demo"
 DemoAgent = Annotated[str, typer.Option("--agent", "-a", help="The demo's agent; what it remembered is cleared first.")]
@@ -26,14 +26,14 @@ SCENES = (
 
 def demo(agent: DemoAgent = AGENT, url: options.Url = None, json: options.Json = False) -> None:
     """Watch an AutoGen team remember across two processes: offline, in seconds, with a scripted model."""
-    with saying.told():
+    with printing.told():
         where = url or f"sqlite:///{settings.default_file()}"
         with Client(where, outbox=False) as client:
             client.clear(agent)
         missing = ""
         for scene, title in SCENES:
             if not json:
-                saying.line(title)
+                printing.line(title)
             for who, what, words in _played(scene, where, agent):
                 missing = words if what == "missing" else missing
                 _tell(scene, who, what, words, json)
@@ -59,25 +59,24 @@ def _played(scene: str, url: str, agent: str) -> Iterator[tuple[str, str, str]]:
 def _tell(scene: str, who: str, what: str, words: str, json: bool) -> None:
     if json:
         event: dict[str, JsonValue] = {"process": 1 if scene == "tell" else 2, "who": who, "what": what, "words": words}
-        saying.as_json(event)
+        printing.as_json(event)
     elif what == "says":
-        saying.line(f"  {who:<9} {words}")
+        printing.line(f"  {who:<9} {words}")
     elif what != "missing":
         arrow = "→" if what == "calls" else "←"
-        saying.line(f"  {who:<9} {arrow} {words}", dim=True)
+        printing.line(f"  {who:<9} {arrow} {words}", dim=True)
 
 
 def _next(url: str, agent: str, missing: str) -> None:
     path = settings.resolve(url, None).path
-    saying.line(
-        f"\nThe memories are in {path or saying.shown(url)}; the model was a script, nothing left this machine. Next:\n"
-    )
-    there = "" if _is_default(url) else f" --url {shlex.quote(saying.shown(url))}"
-    saying.line(f"  kronmem list --agent {agent}{there}")
-    saying.line(f'  kronmem recall "when does the beta ship?" --agent {agent}{there}')
-    saying.line(f"  kronmem serve{there if path else ''}    # then open http://127.0.0.1:7070/ to look at them")
+    where = path or printing.shown(url)
+    printing.line(f"\nThe memories are in {where}; the model was a script, nothing left this machine. Next:\n")
+    there = "" if _is_default(url) else f" --url {shlex.quote(printing.shown(url))}"
+    printing.line(f"  kronmem list --agent {agent}{there}")
+    printing.line(f'  kronmem recall "when does the beta ship?" --agent {agent}{there}')
+    printing.line(f"  kronmem serve{there if path else ''}    # then open http://127.0.0.1:7070/ to look at them")
     if missing:
-        saying.note(f"\nWithout AutoGen the demo used the plain tools: {missing}")
+        printing.note(f"\nWithout AutoGen the demo used the plain tools: {missing}")
 
 
 def _is_default(url: str) -> bool:

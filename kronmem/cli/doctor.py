@@ -14,8 +14,8 @@ import typer
 from pydantic import JsonValue
 
 from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
-from kronmem.cli import options, saying
-from kronmem.cli.installed import FAMILY, imports, mcp_mismatch, owners, trouble, versions
+from kronmem.cli import options, printing
+from kronmem.cli.autogen_versions import FAMILY, imports, mcp_mismatch, owners, trouble, versions
 
 LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psycopg", "mcp")
 
@@ -41,18 +41,18 @@ def doctor(
     With --db it looks at a database before a server is started on it. Makes no table, stores nothing.
     Exits with 1 when something is broken. Keys and passwords are never shown.
     """
-    with saying.told():
+    with printing.told():
         if url and db:
             raise ConfigError("--url and --db are two names for where to look: give one of them")
         if db:
             url = options.database(db).url
-    with saying.connected(url) as client:
+    with printing.connected(url) as client:
         chosen = settings.resolve(url, None)
         findings = [*_settings("--db" if db else "--url" if url else None, chosen), *_memory(client, chosen, agent)]
         findings += [*_outbox(client, chosen), *_autogen(), *_mcp(), *_versions()]
         if json:
             everything: list[JsonValue] = [finding.fields() for finding in findings]
-            saying.as_json({"ok": all(finding.ok for finding in findings), "checks": everything})
+            printing.as_json({"ok": all(finding.ok for finding in findings), "checks": everything})
         else:
             _print(findings)
     if not all(finding.ok for finding in findings):
@@ -61,9 +61,9 @@ def doctor(
 
 def _print(findings: list[Finding]) -> None:
     for finding in findings:
-        saying.line(f"{'ok  ' if finding.ok else 'BAD '} {finding.what:<10} {finding.words}")
+        printing.line(f"{'ok  ' if finding.ok else 'BAD '} {finding.what:<10} {finding.words}")
     bad = sum(not finding.ok for finding in findings)
-    saying.line(f"{bad} to mend." if bad else "All well.")
+    printing.line(f"{bad} to mend." if bad else "All well.")
 
 
 def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding
     else:
         source = "KRONVEX_API_KEY" if os.environ.get("KRONVEX_API_KEY") else "the default"
     keyed = "with a key" if chosen.key or os.environ.get("KRONMEM_API_KEY") else "without a key"
-    where = saying.shown(chosen.url) if chosen.embedded else f"{chosen.url} {keyed}"
+    where = printing.shown(chosen.url) if chosen.embedded else f"{chosen.url} {keyed}"
     yield Finding("memory", f"{where} (from {source})")
     yield Finding("home", str(settings.home()))
 

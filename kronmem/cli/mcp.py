@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import anyio
 
 from kronmem import AsyncClient, ConfigError
-from kronmem.cli import options, saying
+from kronmem.cli import options, printing
 
 
 def mcp(agent: options.Agent, url: options.Url = None) -> None:
@@ -16,13 +16,13 @@ def mcp(agent: options.Agent, url: options.Url = None) -> None:
     The client starts this command and speaks to it over stdin and stdout; it ends when stdin does. For many agents
     and machines, `kronmem serve` answers MCP over HTTP at /mcp.
     """
-    with saying.told():
+    with printing.told():
         if find_spec("mcp") is None:
             raise ConfigError("MCP needs its extra: pip install 'kronmem[mcp]'")
         from kronmem.mcp import serve_stdio
 
         async def serve() -> None:
-            async with AsyncClient(url, api_key=saying.key_for(url)) as client:
+            async with AsyncClient(url, api_key=printing.key_for(url)) as client:
                 await serve_stdio(client, agent)
 
         anyio.run(serve)

@@ -10,7 +10,7 @@ import typer
 from pydantic import JsonValue
 
 from kronmem import ConfigError, InvalidInputError
-from kronmem.cli import options, saying
+from kronmem.cli import options, printing
 
 Content = Annotated[str, typer.Argument(help="The text; - reads it from standard input.", show_default=False)]
 Query = Annotated[str, typer.Argument(help="The question; - reads it from standard input.", show_default=False)]
@@ -39,7 +39,7 @@ def remember(
     json: options.Json = False,
 ) -> None:
     """Store one memory. The same text again is the same memory."""
-    with saying.connected(url) as client:
+    with printing.connected(url) as client:
         kept = client.remember(
             agent,
             _text(content),
@@ -51,10 +51,10 @@ def remember(
             metadata=_object(metadata),
         )
         if json:
-            saying.as_json({**saying.fields(kept), "deduplicated": kept.deduplicated, "queued": kept.queued})
+            printing.as_json({**printing.fields(kept), "deduplicated": kept.deduplicated, "queued": kept.queued})
         else:
             word = "Queued until the service is back" if kept.queued else "Stored"
-            saying.line(f"{'Already known' if kept.deduplicated else word} ({kept.id}).")
+            printing.line(f"{'Already known' if kept.deduplicated else word} ({kept.id}).")
 
 
 def recall(
@@ -69,18 +69,18 @@ def recall(
     json: options.Json = False,
 ) -> None:
     """Find the memories that answer a question, best first."""
-    with saying.connected(url) as client:
+    with printing.connected(url) as client:
         hits = client.recall(
             agent, _text(query), limit, memory_type=type, session_id=session, tags=tag or (), threshold=threshold
         )
         if json:
-            scored = [(hit, saying.fields(hit.memory)) for hit in hits]
-            saying.as_json([{**f, "similarity": h.similarity, "confidence": h.confidence} for h, f in scored])
+            scored = [(hit, printing.fields(hit.memory)) for hit in hits]
+            printing.as_json([{**f, "similarity": h.similarity, "confidence": h.confidence} for h, f in scored])
             return
         for hit in hits:
-            saying.memory(hit.memory, hit.confidence)
+            printing.memory(hit.memory, hit.confidence)
         if not hits:
-            saying.note("No relevant memories.")
+            printing.note("No relevant memories.")
 
 
 def list_(
@@ -92,20 +92,20 @@ def list_(
     json: options.Json = False,
 ) -> None:
     """List all memories of an agent, newest first; with --json as JSON Lines."""
-    with saying.connected(url) as client:
+    with printing.connected(url) as client:
         found = False
         for one in client.memories(agent, memory_type=type, session_id=session, tags=tag or ()):
             found = True
-            saying.as_json(saying.fields(one)) if json else saying.memory(one)
+            printing.as_json(printing.fields(one)) if json else printing.memory(one)
         if not found and not json:
-            saying.note("No memories.")
+            printing.note("No memories.")
 
 
 def forget(memory_id: MemoryId, agent: options.Agent, url: options.Url = None, json: options.Json = False) -> None:
     """Delete one memory."""
-    with saying.connected(url) as client:
+    with printing.connected(url) as client:
         client.forget(agent, memory_id)
-        saying.as_json({"forgotten": memory_id}) if json else saying.line("Forgotten.")
+        printing.as_json({"forgotten": memory_id}) if json else printing.line("Forgotten.")
 
 
 def clear(
@@ -116,25 +116,25 @@ def clear(
     json: options.Json = False,
 ) -> None:
     """Delete all memories of an agent, or of one session."""
-    with saying.connected(url) as client:
+    with printing.connected(url) as client:
         if not yes and not _agreed(f"Delete all memories of {agent}{f', session {session}' if session else ''}?"):
             raise typer.Exit(1)
         count = client.clear(agent, session_id=session)
-        saying.as_json({"deleted": count}) if json else saying.line(f"Deleted {count}.")
+        printing.as_json({"deleted": count}) if json else printing.line(f"Deleted {count}.")
 
 
 def agents(agent: options.AnyAgent = None, url: options.Url = None, json: options.Json = False) -> None:
     """List the agents and how many memories each has."""
-    with saying.connected(url) as client:
+    with printing.connected(url) as client:
         found = [one for one in client.agents() if agent in (None, one.name)]
         if json:
             include = {"name", "id", "description", "created_at", "memory_count"}
-            saying.as_json([one.model_dump(mode="json", include=include) for one in found])
+            printing.as_json([one.model_dump(mode="json", include=include) for one in found])
             return
         for one in found:
-            saying.line(f"{one.memory_count:>7}  {one.name}")
+            printing.line(f"{one.memory_count:>7}  {one.name}")
         if not found:
-            saying.note("No agents.")
+            printing.note("No agents.")
 
 
 def _text(given: str) -> str:

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from kronmem.api import ids, paths
 from kronmem.api.replies import RestoreReply
 from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
-from kronmem.core.scope import Scope, scope
+from kronmem.core.filters import Scope, scope
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError

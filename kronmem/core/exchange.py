@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kronmem.core import kronvex, kronvex_signs
-from kronmem.core.names import Names, Resolver
+from kronmem.core import kronvex, kronvex_detection
+from kronmem.core.agent_names import Names, Resolver
 from kronmem.core.steps import Flow, Journal, Local, Pause, Step, local
 from kronmem.core.wire import Call, Reply, Request, read, retry_after
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError
@@ -160,7 +160,7 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     if call.before is not None and checked:
         yield from call.before(around)
     reply = yield from _attempts(call, known or call.agent_id, link, deadline)
-    if call.agent_id and (kronvex_signs.wants_uuid(reply) or kronvex_signs.agent_is_gone(reply)):
+    if call.agent_id and (kronvex_detection.wants_uuid(reply) or kronvex_detection.agent_is_gone(reply)):
         found = yield from _resolver(call, known, link, deadline).run()
         if found is None and call.unknown is not None:
             return call.unknown()
@@ -213,11 +213,12 @@ def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float)
         outcome = yield from _once(request, link, deadline)
         wait = link.retry.wait(attempt, link.random)
         if isinstance(outcome, Reply):
-            if attempt > 1 and outcome.status == 404 and call.gone_is_done and not kronvex_signs.agent_is_gone(outcome):
+            repeated = attempt > 1 and call.gone_is_done
+            if repeated and outcome.status == 404 and not kronvex_detection.agent_is_gone(outcome):
                 return Reply(204)
             if outcome.status not in RETRYABLE:
                 return outcome
-            outcome = kronvex_signs.until_midnight(outcome)
+            outcome = kronvex_detection.until_midnight(outcome)
             wait = max(wait, retry_after(outcome) or 0.0)
         hopeless = link.breaker.state == "open" or link.now() + wait >= deadline
         if attempt == (call.attempts or link.retry.attempts) or hopeless or not link.budget.spend():
@@ -242,7 +243,7 @@ def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | Transpo
     except BaseException:
         link.breaker.abandoned()
         raise
-    link.names.vendor = link.names.vendor or kronvex_signs.is_vendor(reply)
+    link.names.vendor = link.names.vendor or kronvex_detection.is_vendor(reply)
     if reply.status >= 500:
         link.breaker.failed(link.now())
     else:

@@ -36,7 +36,7 @@ from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.api.replies import ClearReply
-from kronmem.core.scope import Scope
+from kronmem.core.filters import Scope
 from kronmem.core.wire import Reply, parse_json
 from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Hit, Memory, Session

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from kronmem.core import kronvex
 from kronmem.core import kronvex_calls as server
+from kronmem.core.filters import Scope
 from kronmem.core.kronvex import WireMemory
-from kronmem.core.scope import Scope
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Reply, status_error
 from kronmem.errors import KronmemError, NotFoundError

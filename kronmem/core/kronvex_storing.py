@@ -17,7 +17,7 @@ from pydantic_core import to_json
 
 from kronmem.api import paths
 from kronmem.api.ids import RESERVED
-from kronmem.core import kronvex, kronvex_signs
+from kronmem.core import kronvex, kronvex_detection
 from kronmem.core import kronvex_calls as server
 from kronmem.core import kronvex_repeats as repeats
 from kronmem.core.kronvex import WireMemory
@@ -56,7 +56,7 @@ class TextRefusedError(InvalidInputError, InvalidRequestError):
 
 def stored(draft: Draft, reply: Reply, asker: Asker) -> Flow[Memory]:
     """Read the answer to a store, and repair it where it is about another row."""
-    if kronvex_signs.cannot_embed(reply):
+    if kronvex_detection.cannot_embed(reply):
         reply = yield from _tried_again(draft, reply, asker)
     if reply.status >= 300:
         raise status_error(reply)

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from kronmem.engine import profile
-from kronmem.engine.codes import CodeCache
+from kronmem.engine import fill_context
+from kronmem.engine.backfill import Filler
+from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.embedding import Embed, Embedder
-from kronmem.engine.filling import Filler
 from kronmem.engine.recall import Hit, Search, is_general, search
 from kronmem.engine.remembering import (
     RECEIPTS_KEPT,
@@ -102,7 +102,7 @@ class Engine:
                 return []
             hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector)
             if fill:
-                hits = profile.fill(rows, space, hits, asked.only, asked.limit, now)
+                hits = fill_context.fill(rows, space, hits, asked.only, asked.limit, now)
         return self._counted(space, hits) if asked.count_access else hits
 
     def _counted(self, space: Space | None, hits: list[Hit]) -> list[Hit]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from kronmem.engine import meaning, passages, terms
+from kronmem.engine import passages, terms, word_vectors
 
 KIND_BITS = 2
 PASSAGE_BITS = 10
@@ -36,7 +36,7 @@ class Entry:
     kind: int
     terms: Mapping[str, int]
     length: int
-    vector: meaning.Vector
+    vector: word_vectors.Vector
 
 
 def entries(content: str, role: str | None, tags: Sequence[str], memory_type: str) -> Iterator[Entry]:
@@ -46,7 +46,7 @@ def entries(content: str, role: str | None, tags: Sequence[str], memory_type: st
     for passage, ((start, end), (counts, length)) in enumerate(
         zip(spans, counted(content, tags, memory_type), strict=True)
     ):
-        yield Entry(passage, said, counts, length, meaning.vector(content[start:end]))
+        yield Entry(passage, said, counts, length, word_vectors.vector(content[start:end]))
 
 
 def counted(content: str, tags: Sequence[str], memory_type: str) -> Iterator[tuple[Mapping[str, int], int]]:
@@ -83,10 +83,10 @@ def number_of(place: int) -> int:
     return place >> NUMBER_SHIFT
 
 
-def vector_at(vectors: bytes, place: int) -> meaning.Vector:
+def vector_at(vectors: bytes, place: int) -> word_vectors.Vector:
     """The vector of a passage among those of its memory; empty if it has none."""
-    start = (place >> KIND_BITS & (MAX_PASSAGES - 1)) * meaning.SIZE
-    found = vectors[start : start + meaning.SIZE]
+    start = (place >> KIND_BITS & (MAX_PASSAGES - 1)) * word_vectors.SIZE
+    found = vectors[start : start + word_vectors.SIZE]
     return found if any(found) else b""
 
 

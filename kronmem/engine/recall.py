@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kronmem.engine import indexing, meaning, ranking, scoring, terms
+from kronmem.engine import indexing, ranking, scoring, terms, word_vectors
 from kronmem.engine.embedding import cosine
-from kronmem.engine.scan import Codes
 from kronmem.engine.scoring import MODEL, TABLE, Answers, Score
 from kronmem.engine.store import Filter, Found, Reader, Row, Space
+from kronmem.engine.vector_scan import Codes
 
 BOUND = 4000
 """Of a term that is said more often, only the newest are read, and those that rarer terms of the question found."""
@@ -129,18 +129,18 @@ def _closeness(
     within: Collection[int] | None,
 ) -> dict[int, float]:
     """How close in meaning the passages are that the scan names or that the words found first, by place."""
-    question = meaning.vector(query)
+    question = word_vectors.vector(query)
     if not question:
         return {}
     places = scoring.to_compare(words, codes.nearest(question, scoring.SCANNED, within))
     numbers = list(dict.fromkeys(map(indexing.number_of, places)))
     vectors = rows.vectors(space, numbers)
     codes.discard(set(numbers) - vectors.keys() - _unfilled(words))
-    asked = meaning.unpacked(question)
+    asked = word_vectors.unpacked(question)
     found: dict[int, float] = {}
     for place in places:
         if vector := indexing.vector_at(vectors.get(indexing.number_of(place), b""), place):
-            found[place] = meaning.closeness(asked, vector)
+            found[place] = word_vectors.closeness(asked, vector)
     return found
 
 

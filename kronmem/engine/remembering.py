@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from kronmem.engine.index import indexed
+from kronmem.engine.postings import indexed
 from kronmem.engine.ranking import COMPANY
 from kronmem.engine.store import Draft, Reader, Receipt, Row, Space, Writer
 from kronmem.errors import ConflictError, NotFoundError

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from kronmem import forks
+from kronmem import fork_safety
 from kronmem.errors import KronmemError, StatusError
 from kronmem.outbox import policy
 from kronmem.outbox.queue import LEASE, OutboxFile
@@ -36,7 +36,7 @@ class Delivery:
         self._broken = False
         self._warned: set[Sender] = set()
         self._begin()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def _begin(self) -> None:
         self._senders: list[Sender] = []
@@ -297,7 +297,7 @@ class _Making:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def before_fork(self) -> None:
         """Nothing is held for long."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from sqlite3 import Connection
 from typing import TypeVar
 
-from kronmem import forks
+from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.outbox.schema import SCHEMA
 from kronmem.sqlite_file import DiskFullError, SqliteFile
@@ -41,7 +41,7 @@ class DurableFile:
         self._busy_until = 0.0
         self._lock = threading.Lock()
         self._file = self._new_file()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def close(self) -> None:
         """Release the file."""

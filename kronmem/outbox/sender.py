@@ -9,13 +9,13 @@ import time
 from dataclasses import dataclass, field, replace
 
 from kronmem.core import calls, flows
+from kronmem.core.agent_names import Names
 from kronmem.core.exchange import Breaker, Link, Retry, exchange
 from kronmem.core.kronvex import MOST_HITS
-from kronmem.core.names import Names
 from kronmem.errors import KronmemError, NotFoundError
 from kronmem.models import Memory
-from kronmem.outbox.journal import OutboxJournal
 from kronmem.outbox.queue import Lane, OutboxFile
+from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.outbox.rows import Waiting
 from kronmem.transport.drive import Transport, drive
 

@@ -16,14 +16,14 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from kronmem import forks
+from kronmem import fork_safety
 from kronmem.core import calls, flows
+from kronmem.core.agent_names import Names
 from kronmem.core.exchange import Breaker, Flow, Link, Pause, Retry, exchange, local
-from kronmem.core.names import Names
 from kronmem.errors import ConfigError, DeadlineError, KronmemError, OutboxFullError
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
-from kronmem.outbox.journal import OutboxJournal
+from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.transport.drive import Transport
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
@@ -81,7 +81,7 @@ class OutboxWriter:
         self._slow_until = 0.0
         self.looked = False
         """Has this client looked for rows that an earlier process left behind?"""
-        forks.watch(self)
+        fork_safety.watch(self)
 
     # ── flows ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -279,7 +279,7 @@ class OutboxWriter:
         """Take part in the delivery of the file. Touches nothing on disk."""
         if (joined := self._joined) is not None:
             return joined
-        with forks.first_use.lock:
+        with fork_safety.first_use.lock:
             from kronmem.outbox import delivery
             from kronmem.outbox.queue import OutboxFile
             from kronmem.outbox.sender import Sender
@@ -361,7 +361,7 @@ class OutboxWriter:
         ends = time.monotonic() + timeout
         if self._joined is not None:
             self._quietly(lambda: self._drain(timeout * 0.8))  # the rest is for the row under way
-        with forks.first_use.lock:
+        with fork_safety.first_use.lock:
             joined, self._joined, self._closed = self._joined, None, True
         if joined is None:
             return

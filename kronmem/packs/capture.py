@@ -13,9 +13,9 @@ from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.errors import DeadlineError, OutboxFullError
-from kronmem.packs.backlog import Backlog
-from kronmem.packs.bounded import bounded_async, bounded_thread
+from kronmem.packs.bounded_call import bounded_async, bounded_thread
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.worker_thread import Backlog
 
 Role = Literal["user", "assistant", "tool"]
 Extract = Callable[[str], Iterable[str]]

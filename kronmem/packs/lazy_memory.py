@@ -9,8 +9,8 @@ from kronmem.agent_memory import AgentId, SessionId
 from kronmem.async_client import AsyncClient
 from kronmem.core import inputs
 from kronmem.errors import ConfigError
-from kronmem.packs.limits import check_read_from
-from kronmem.packs.reading import AsyncReadingMemory
+from kronmem.packs.checks import check_read_from
+from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.wiring import checked_timeout
 
 

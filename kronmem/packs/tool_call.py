@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from kronmem.errors import InvalidInputError, NotFoundError
-from kronmem.packs.bounded import bounded_async
+from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_text import UNAVAILABLE
 

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 from typing import Literal, TypeAlias
 
-from kronmem.packs.limits import check_prefix
+from kronmem.packs.checks import check_prefix
 
 ToolCoroutine: TypeAlias = Coroutine[object, object, str]
 """The call of an awaitable tool."""

@@ -61,7 +61,7 @@ def _open(path: str) -> Service:
 def _config(app: ASGIApp) -> uvicorn.Config:
     import uvicorn
 
-    from kronmem.server.connections import MOST, BoundedProtocol
+    from kronmem.server.connection_limit import MOST, BoundedProtocol
 
     return uvicorn.Config(
         app,

@@ -9,11 +9,11 @@ import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from kronmem import forks
+from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.sqlite_file.failures import is_busy, translated
 from kronmem.sqlite_file.opening import Schema, SetConnection, connect, prepare, secure
-from kronmem.sqlite_file.places import Place, Places
+from kronmem.sqlite_file.thread_slots import Place, Places
 
 MEMORY = ":memory:"
 _POOL = 8
@@ -45,7 +45,7 @@ class SqliteFile:
         self._ready = False
         self._read_only = False
         self._closed = False
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def close(self) -> None:
         """Close the connections of this process. Later transactions are a `StoreError`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kronmem.text import rules
+from kronmem.text import extract_rules as rules
 from kronmem.text.context import without_fences
 
 MAX_TEXT_CHARS = 100_000

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from kronmem import forks
+from kronmem import fork_safety
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
 
@@ -46,7 +46,7 @@ class LocalTransport:
 
     def close(self) -> None:
         """Close the database, if one was opened."""
-        with forks.first_use.lock:
+        with fork_safety.first_use.lock:
             service, self._service, self._closed = self._service, None, True
         if service is not None:
             service.close()
@@ -60,7 +60,7 @@ class LocalTransport:
     def _opened(self) -> Service:
         if (service := self._service) is not None:
             return service
-        with forks.first_use.lock:
+        with fork_safety.first_use.lock:
             if self._closed:
                 raise ConfigError("this client is closed")
             if self._service is None:

@@ -24,7 +24,7 @@ def test_a_user_sees_what_the_client_reads() -> None:
 
 def test_import_reads_all_that_export_writes() -> None:
     pytest.importorskip("typer")
-    from kronmem.cli.saying import FIELDS
-    from kronmem.cli.transfer import Line
+    from kronmem.cli.export_import import Line
+    from kronmem.cli.printing import FIELDS
 
     assert set(Line.model_fields) == set(FIELDS) <= SENT

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from kronmem import Client, Retry
 from kronmem.cli.app import app
-from kronmem.cli.installed import mcp_mismatch, trouble, versions
-from kronmem.cli.saying import shown
+from kronmem.cli.autogen_versions import mcp_mismatch, trouble, versions
+from kronmem.cli.printing import shown
 from tests.services import KronvexServer
 
 NOWHERE = "http://127.0.0.1:9"
@@ -297,6 +297,6 @@ def test_every_command_has_help_and_takes_agent_url_and_json() -> None:
     "url", ["postgresql://u:secret@/db?host=/tmp", "postgresql://u:secret@h:5/db", "http://u:secret@h/x?k=secret"]
 )
 def test_an_address_is_shown_without_its_secrets(url: str) -> None:
-    from kronmem.cli.saying import shown
+    from kronmem.cli.printing import shown
 
     assert "secret" not in shown(url)

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from kronmem import Client
+from kronmem.engine.backfill import LEASE
 from kronmem.engine.engine import Engine
-from kronmem.engine.filling import LEASE
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.errors import KronmemError
 from tests.engine.calling import START, Caller, Clock, calling
@@ -28,7 +28,7 @@ NOW = 1_794_900_000.0
 """A few hours after the samples were written."""
 KILL = """
 import os, sys
-import kronmem.engine.filling as filling
+import kronmem.engine.backfill as filling
 from kronmem import Client
 plain, batches = filling.Filler._batch, [0]
 def counted(self):

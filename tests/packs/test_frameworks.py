@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from kronmem import Client
-from kronmem.packs.block import is_block
+from kronmem.packs.injected_block import is_block
 from kronmem.packs.tool_text import UNAVAILABLE
 from tests.packs.frameworks import FRAMEWORKS, Framework, missing
 from tests.services import RawServer

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kronmem import AsyncClient, MemoryTools, memory_tools
-from kronmem.packs.block import as_question, clean_words, is_block
-from kronmem.packs.bounded import bounded_async
+from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.capture import AsyncCapture, CaptureRules, Utterance
+from kronmem.packs.checks import check_limits
+from kronmem.packs.injected_block import as_question, clean_words, is_block
 from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.limits import check_limits
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_text import ToolCoroutine
 from tests.services import RawServer

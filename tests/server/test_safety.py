@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from kronmem import ConfigError
 from kronmem.server.app import CONTRACTS, OPEN, create_app
-from kronmem.server.connections import MOST
+from kronmem.server.connection_limit import MOST
 from kronmem.server.guard import Hosts
 from kronmem.server.keys import Keys, owners
 from kronmem.server.requests import MAX_BODY, read

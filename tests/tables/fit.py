@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from kronmem.engine.meaning import SIZE, number_class, spelled
 from kronmem.engine.terms import STOPWORDS, tokens
+from kronmem.engine.word_vectors import SIZE, number_class, spelled
 
 EPOCHS = 5
 BATCH = 1024

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kronmem.engine.meaning import checksum
 from kronmem.engine.terms import STOPWORDS, tokens
+from kronmem.engine.word_vectors import checksum
 from tests.tables.sources import Synset
 
 HERE = Path(__file__).parent

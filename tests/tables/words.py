@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kronmem.engine import meaning
+from kronmem.engine import word_vectors
 
 if TYPE_CHECKING:
     import numpy as np
 
     from tests.tables.encoder import Encoder
 
-SHIPPED = Path(meaning.__file__).with_name("words.table")
+SHIPPED = Path(word_vectors.__file__).with_name("words.table")
 LEAST = 0.999
 
 
@@ -46,7 +46,7 @@ def build(options: argparse.Namespace) -> bytes:
     word_vectors = _encoded(encoder, "words", chosen.words, options.cache)
     sentences = [text for found in sets.values() for text in found]
     rows = fit.quantised(fit.rows(chosen.words, word_vectors, sentences, vectors))
-    return meaning.packed(zip((*chosen.words, *fit.CLASSES), (row.tobytes() for row in rows), strict=True))
+    return word_vectors.packed(zip((*chosen.words, *fit.CLASSES), (row.tobytes() for row in rows), strict=True))
 
 
 def _encoded(encoder: Encoder, name: str, texts: Sequence[str], cache: Path | None) -> np.ndarray:
@@ -77,9 +77,9 @@ def compare(made: bytes, shipped: bytes) -> tuple[bool, float]:
 def _opened(table: bytes) -> tuple[np.ndarray, np.ndarray]:
     import numpy as np
 
-    count = len(meaning.Table(table))
-    start = len(table) - count * meaning.SIZE
-    rows = np.frombuffer(table, np.uint8, offset=start).reshape(count, meaning.SIZE)
+    count = len(word_vectors.Table(table))
+    start = len(table) - count * word_vectors.SIZE
+    rows = np.frombuffer(table, np.uint8, offset=start).reshape(count, word_vectors.SIZE)
     return np.frombuffer(table[start - 4 * count : start], "<u4"), rows.astype(np.float32) - 128
 
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kronmem.engine.index import LENGTH_BITS, digest, pack_parts
 from kronmem.engine.postgres.pool import Session, Value
+from kronmem.engine.postings import LENGTH_BITS, digest, pack_parts
 from kronmem.engine.store import Indexed, Receipt, Row
 
 Waiting = tuple[str, int, int, int, int, bytes]

@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from kronmem.engine.index import digest, erased_digest, posted
 from kronmem.engine.postgres.batch import CHANGING, Batch, changing
 from kronmem.engine.postgres.pool import Session, Value, lock_key, space_key
 from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, Reading, key, read_row
+from kronmem.engine.postings import digest, erased_digest, posted
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 from kronmem.errors import StoreError
 

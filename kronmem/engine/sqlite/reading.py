@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Protocol
 
-from kronmem.engine.index import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
+from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
 
 Value = str | bytes | int | float | None

@@ -1,6 +1,6 @@
 """The default store: one SQLite file (or memory), shared by threads and processes.
 
-Every acknowledged write is on disk (WAL, synchronous FULL). Opening, waiting and failing are `sqlite_file.py`'s.
+Every acknowledged write is on disk (WAL, synchronous FULL). Opening, waiting and failing are in `sqlite_file`.
 """
 
 from __future__ import annotations

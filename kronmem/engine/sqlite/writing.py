@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from kronmem.engine.index import LENGTH_BITS, digest, erased_digest, pack_parts, posted
+from kronmem.engine.postings import LENGTH_BITS, digest, erased_digest, pack_parts, posted
 from kronmem.engine.sqlite.reading import BITS, COLUMNS, FORMER, Reading, Value, key, read_row
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 

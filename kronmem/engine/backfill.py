@@ -14,7 +14,7 @@ import uuid
 from contextlib import suppress
 from dataclasses import replace
 
-from kronmem.engine.index import indexed
+from kronmem.engine.postings import indexed
 from kronmem.engine.store import Reader, Store, Writer
 from kronmem.errors import KronmemError
 

@@ -16,7 +16,7 @@ import typer
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from kronmem import Client, ConfigError, ConflictError, InvalidInputError, KronmemError, Memory, TransportError
-from kronmem.cli import options, saying
+from kronmem.cli import options, printing
 from kronmem.core import inputs
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file, not to standard output.")]
@@ -75,7 +75,7 @@ class Tally:
 
 def export(agent: options.AnyAgent = None, output: Output = None, url: options.Url = None, json: Json = True) -> None:
     """Write memories as JSON Lines, newest first: of one agent, or of all of them."""
-    with saying.connected(url) as client, _written(output) as out:
+    with printing.connected(url) as client, _written(output) as out:
         # By id and written by name: at Kronvex two agents may have one name, and a name may hold any character.
         agents = [(agent, agent)] if agent else [(one.id, one.name) for one in client.agents()]
         count = 0
@@ -84,7 +84,7 @@ def export(agent: options.AnyAgent = None, output: Output = None, url: options.U
                 out.write(_packed(memory.model_copy(update={"agent_id": name})))
                 count += 1
         if output is not None:
-            saying.note(f"Exported {count} to {output}.")
+            printing.note(f"Exported {count} to {output}.")
 
 
 def import_(source: Source = "-", agent: Into = None, url: options.Url = None, json: options.Json = False) -> None:
@@ -92,14 +92,14 @@ def import_(source: Source = "-", agent: Into = None, url: options.Url = None, j
 
     The oldest go first. Ids, types, sessions, tags, metadata, pins and expiry are kept; the service sets the time.
     """
-    with saying.connected(url) as client:
+    with printing.connected(url) as client:
         lines = _addressed(client, _read(source, agent))
         tally = Tally()
         try:
             with _progress(len(lines)) as advance:
                 _store(client, lines, tally, advance)
         except KronmemError:
-            saying.note(f"Stopped after {tally.imported}; run the same command again to go on.")
+            printing.note(f"Stopped after {tally.imported}; run the same command again to go on.")
             raise
         _say(tally, json)
     if tally.refused:
@@ -139,7 +139,7 @@ def _count(client: Client, line: Line, now: datetime, tally: Tally, fresh: list[
     try:
         kept = _remember(client, line, now, _id(line.id))
     except ConflictError as error:
-        saying.note(f"kronmem: a memory of {line.agent_id} was not imported: {error}")
+        printing.note(f"kronmem: a memory of {line.agent_id} was not imported: {error}")
         tally.refused += 1
         return
     if kept.queued:
@@ -216,7 +216,7 @@ def _aware(when: datetime) -> datetime:
 
 
 def _packed(memory: Memory) -> str:
-    return memory.model_dump_json(include=set(saying.FIELDS)) + "\n"
+    return memory.model_dump_json(include=set(printing.FIELDS)) + "\n"
 
 
 def _read(source: str, agent: str | None) -> list[Line]:
@@ -272,11 +272,11 @@ def _progress(total: int) -> Generator[Callable[[], None], None, None]:
 def _say(tally: Tally, json: bool) -> None:
     if json:
         counts = {"imported": tally.imported, "already_there": tally.known, "expired": tally.expired}
-        saying.as_json({**counts, "refused": tally.refused})
+        printing.as_json({**counts, "refused": tally.refused})
         return
     others = [
         f"{tally.known} already there" if tally.known else "",
         f"{tally.expired} expired" if tally.expired else "",
         f"{tally.refused} refused" if tally.refused else "",
     ]
-    saying.line(", ".join([f"Imported {tally.imported}", *(part for part in others if part)]) + ".")
+    printing.line(", ".join([f"Imported {tally.imported}", *(part for part in others if part)]) + ".")

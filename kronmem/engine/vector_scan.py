@@ -12,7 +12,7 @@ from importlib import import_module, util
 from types import ModuleType
 
 from kronmem.engine.indexing import number_of, place
-from kronmem.engine.meaning import SIZE, Vector, code
+from kronmem.engine.word_vectors import SIZE, Vector, code
 
 WORTH_NUMPY = 1_000_000
 """After so many passages scanned in this process, importing numpy (about 0.1 s) has cost less than doing without."""

@@ -10,7 +10,7 @@ import pytest
 
 from kronmem import AsyncAgentMemory, AsyncClient, Client, ConfigError, InvalidInputError
 from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.reading import AsyncReadingMemory
+from kronmem.packs.read_from import AsyncReadingMemory
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from kronmem.engine import indexing, terms
-from kronmem.engine.meaning import SIZE
-from kronmem.engine.scan import pack_codes
 from kronmem.engine.store import Filter, Indexed, Posting, Row, Space
+from kronmem.engine.vector_scan import pack_codes
+from kronmem.engine.word_vectors import SIZE
 
 SEEK = 8
 """Looking one number up costs about as much as reading so many in a row: the bound between the two ways to filter."""

@@ -9,13 +9,13 @@ from typing import TypeVar
 import anyio
 
 from kronmem.errors import DeadlineError
-from kronmem.packs.block import as_question
-from kronmem.packs.bounded import bounded_async
+from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.capture import AsyncCapture, CaptureRules, Extract, Utterance
+from kronmem.packs.checks import check_limits, check_ttl_days
+from kronmem.packs.injected_block import as_question
 from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.limits import check_limits, check_ttl_days
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.reading import AsyncReadingMemory
+from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_call import OWN_DEADLINE
 from kronmem.packs.tool_text import ToolCoroutine, tool_names
 from kronmem.tools import MemoryTools, memory_tools

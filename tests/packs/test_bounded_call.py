@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from kronmem import DeadlineError, TransportError
-from kronmem.packs.bounded import MAX_HANGING, attempt, bounded, bounded_async, bounded_thread
+from kronmem.packs.bounded_call import MAX_HANGING, attempt, bounded, bounded_async, bounded_thread
 from kronmem.packs.log_once import LogOnce
 
 user: ContextVar[str] = ContextVar("user")

@@ -6,8 +6,8 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from kronmem.engine.scan import Codes
 from kronmem.engine.store import Reader, Space
+from kronmem.engine.vector_scan import Codes
 
 MOST_PASSAGES = 400_000
 """Of all spaces together, about 60 MB: the space that was asked longest ago makes room."""

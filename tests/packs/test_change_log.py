@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kronmem import Client, InvalidInputError, KronmemError, ReplyError, State
-from kronmem.packs.journal import Journal, apply, differences
+from kronmem.packs.change_log import Journal, apply, differences
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from kronmem.engine import meaning
-from kronmem.engine.meaning import SIZE, Table, closeness, code, packed, unpacked, vector
+from kronmem.engine import word_vectors
+from kronmem.engine.word_vectors import SIZE, Table, closeness, code, packed, unpacked, vector
 
 
 def close(question: str, text: str) -> float:
@@ -39,7 +39,7 @@ def test_a_vector_is_a_fixed_number_of_bytes_of_one_length() -> None:
     for text in ("tea", "The quick brown fox", "word " * 1000):
         numbers = unpacked(vector(text))
         assert len(numbers) == SIZE
-        assert math.hypot(*numbers) == pytest.approx(meaning.UNIT, rel=0.02)
+        assert math.hypot(*numbers) == pytest.approx(word_vectors.UNIT, rel=0.02)
 
 
 @pytest.mark.parametrize("text", ["", "?!", "ズドラ", "zzxqv"])
@@ -72,7 +72,7 @@ def test_a_code_holds_the_signs() -> None:
 )
 def test_an_unknown_word_is_another_form_or_made_of_two(word: str, entries: list[str]) -> None:
     known = {"tea", "stop", "city", "bake", "#year", "#2", "#5"}
-    assert list(meaning.spelled(word, known.__contains__)) == entries
+    assert list(word_vectors.spelled(word, known.__contains__)) == entries
 
 
 def test_a_table_gives_back_the_rows_it_was_made_of() -> None:

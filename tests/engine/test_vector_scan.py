@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from kronmem.engine import indexing, scan
-from kronmem.engine.meaning import SIZE, code
+from kronmem.engine import indexing, vector_scan
+from kronmem.engine.word_vectors import SIZE, code
 
 
 def some_vectors(count: int, seed: int = 1) -> list[bytes]:
@@ -13,10 +13,10 @@ def some_vectors(count: int, seed: int = 1) -> list[bytes]:
     return [bytes(chance.randrange(256) for _ in range(SIZE)) for _ in range(count)]
 
 
-def filled(vectors: list[bytes]) -> scan.Codes:
-    codes = scan.Codes()
+def filled(vectors: list[bytes]) -> vector_scan.Codes:
+    codes = vector_scan.Codes()
     for number, vector in enumerate(vectors, 1):
-        codes.add(number, scan.pack_codes([0], [vector]))
+        codes.add(number, vector_scan.pack_codes([0], [vector]))
     return codes
 
 
@@ -44,7 +44,9 @@ def test_with_numpy_the_answer_is_the_same() -> None:
         codes += codes[:50]  # ties
         flat = bytearray(b"".join(one.to_bytes(SIZE // 8, "little") for one in codes))
         for count in (1, 7, 60):
-            assert scan.closest_by_numpy(numpy, codes[3], flat, count) == scan.closest(codes[3], codes, count)
+            assert vector_scan.closest_by_numpy(numpy, codes[3], flat, count) == vector_scan.closest(
+                codes[3], codes, count
+            )
 
 
 def test_codes_find_the_same_with_numpy_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,9 +55,9 @@ def test_codes_find_the_same_with_numpy_as_without(monkeypatch: pytest.MonkeyPat
     codes = filled(vectors[:200])
     quick = [codes.nearest(vectors[0], 20)]
     for number, vector in enumerate(vectors[200:], 201):
-        codes.add(number, scan.pack_codes([0], [vector]))
+        codes.add(number, vector_scan.pack_codes([0], [vector]))
     quick.append(codes.nearest(vectors[0], 20))
-    monkeypatch.setattr(scan, "_numpy", lambda passages: None)
+    monkeypatch.setattr(vector_scan, "_numpy", lambda passages: None)
     assert quick == [filled(vectors[:200]).nearest(vectors[0], 20), filled(vectors).nearest(vectors[0], 20)]
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import typer
 
 from kronmem import ConfigError, settings
-from kronmem.cli import options, saying
+from kronmem.cli import options, printing
 
 Host = Annotated[str, typer.Option("--host", help="Address to listen on; beyond loopback only with a key.")]
 Port = Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
@@ -55,7 +55,7 @@ def serve(
 
     Stops on Ctrl-C or SIGTERM, with accepted writes finished. Put a TLS proxy in front of it for other machines.
     """
-    with saying.told():
+    with printing.told():
         _check_extra()
         from kronmem.server.keys import owners
         from kronmem.server.serve import run
@@ -66,8 +66,8 @@ def serve(
 
         def ready(url: str) -> None:
             page = f"{url}/" + (f"#agent={quote(agent)}" if agent else "")
-            said = f"kronmem serves {saying.shown(path)} at {page} (Ctrl-C stops it)"
-            saying.as_json({"url": url, "page": page, "db": saying.shown(path)}) if json else saying.line(said)
+            said = f"kronmem serves {printing.shown(path)} at {page} (Ctrl-C stops it)"
+            printing.as_json({"url": url, "page": page, "db": printing.shown(path)}) if json else printing.line(said)
 
         run(host, port, path, owners(key, keys), allow_hosts=allow_host or (), ready=ready)
 

@@ -11,8 +11,8 @@ from kronmem.agent_memory import AgentId, AgentMemory, AsyncAgentMemory, Session
 from kronmem.async_client import AsyncClient
 from kronmem.core.options import RecallOptions
 from kronmem.models import Hit
-from kronmem.packs.block import render_block
-from kronmem.packs.limits import check_read_from
+from kronmem.packs.checks import check_read_from
+from kronmem.packs.injected_block import render_block
 
 
 class AsyncReadingMemory(AsyncAgentMemory):

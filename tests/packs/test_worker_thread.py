@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from kronmem.packs.backlog import Backlog
+from kronmem.packs.worker_thread import Backlog
 
 
 def test_a_backlog_is_bounded_and_outlives_a_job_that_fails() -> None:

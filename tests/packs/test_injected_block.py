@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kronmem import Hit, InvalidInputError, Memory
-from kronmem.packs.block import (
+from kronmem.packs.checks import check_limits, check_prefix, check_read_from
+from kronmem.packs.injected_block import (
     MAX_BLOCK_CHARS,
     MAX_QUESTION_CHARS,
     as_question,
@@ -15,7 +16,6 @@ from kronmem.packs.block import (
     opening_line,
     render_block,
 )
-from kronmem.packs.limits import check_limits, check_prefix, check_read_from
 
 
 def hit(content: str, agent_id: str = "ada", **metadata: str) -> Hit:
