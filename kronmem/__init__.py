@@ -29,7 +29,7 @@ if typing.TYPE_CHECKING:
         TransportError,
         UnavailableError,
     )
-    from kronmem.models import AgentInfo, DeadLetter, Erasure, Health, Hit, Memory, QueuedMemory, Session
+    from kronmem.models import AgentInfo, DeadLetter, Erasure, Explanation, Health, Hit, Memory, QueuedMemory, Session
     from kronmem.outbox.outbox import AsyncOutbox, Outbox
     from kronmem.settings import InsecureUrlWarning
     from kronmem.state import AsyncState, State
@@ -52,6 +52,7 @@ __all__ = [
     "DeadLetter",
     "DeadlineError",
     "Erasure",
+    "Explanation",
     "FanOutError",
     "Health",
     "Hit",
@@ -108,6 +109,7 @@ _WHERE = {
     "AgentInfo": "models",
     "DeadLetter": "models",
     "Erasure": "models",
+    "Explanation": "models",
     "Health": "models",
     "Hit": "models",
     "Memory": "models",

@@ -39,6 +39,17 @@ class Memory(_Model):
     """True: on disk in the outbox, not yet at the service, so not yet recalled."""
 
 
+class Explanation(_Model):
+    """The parts of a hit's similarity: `(words + meaning) × speaker`, at most 1, rounded to four digits."""
+
+    words: float
+    """How well the words of its best passage fit the question, lifted by memories next to it that fit too."""
+    meaning: float
+    """How close in meaning its closest passage is, times the weight left to it by the words."""
+    speaker: float
+    """1 for a statement; less for an assistant's or a tool's words and for a bare question."""
+
+
 class Hit(_Model):
     """A memory that was recalled, with its scores from 0 to 1."""
 
@@ -50,6 +61,9 @@ class Hit(_Model):
 
     filled: bool = False
     """True: nothing about it fits the question; it fills a context up."""
+
+    explanation: Explanation | None = None
+    """The parts that `similarity` is made of; None if it fills a context up, or if the service does not tell."""
 
     @property
     def content(self) -> str:

@@ -37,6 +37,14 @@ class MemoryReply(TypedDict):
     conflicts_resolved: int
 
 
+class ExplanationReply(TypedDict):
+    """The parts of a similarity: `(words + meaning) * speaker`, at most 1, rounded to four digits."""
+
+    words: float
+    meaning: float
+    speaker: float
+
+
 class HitReply(TypedDict):
     """A memory with its scores from 0 to 1."""
 
@@ -46,6 +54,7 @@ class HitReply(TypedDict):
     score: float
     excerpt: str
     filled: bool
+    explanation: ExplanationReply | None
 
 
 class FlatHitReply(MemoryReply):
@@ -56,6 +65,7 @@ class FlatHitReply(MemoryReply):
     score: float
     excerpt: str
     filled: bool
+    explanation: ExplanationReply | None
 
 
 class RecallReply(TypedDict):

@@ -23,6 +23,7 @@ Pinned = Annotated[bool, typer.Option("--pinned", help="Never expires.")]
 Metadata = Annotated[str | None, typer.Option("--metadata", help="A JSON object kept with it.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)]
 Threshold = Annotated[float | None, typer.Option("--threshold", help="Leave out what is less similar (0 to 1).")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show the parts that each similarity is made of.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -65,20 +66,20 @@ def recall(
     session: options.Session = None,
     tag: options.Tags = None,
     threshold: Threshold = None,
+    explain: Explain = False,
     url: options.Url = None,
     json: options.Json = False,
 ) -> None:
-    """Find the memories that answer a question, best first."""
+    """Find the memories that answer a question, the most similar first."""
     with printing.connected(url) as client:
         hits = client.recall(
             agent, _text(query), limit, memory_type=type, session_id=session, tags=tag or (), threshold=threshold
         )
         if json:
-            scored = [(hit, printing.fields(hit.memory)) for hit in hits]
-            printing.as_json([{**f, "similarity": h.similarity, "confidence": h.confidence} for h, f in scored])
+            printing.as_json([printing.hit_fields(hit, explain=explain) for hit in hits])
             return
         for hit in hits:
-            printing.memory(hit.memory, hit.confidence)
+            printing.hit(hit, explain=explain)
         if not hits:
             printing.note("No relevant memories.")
 

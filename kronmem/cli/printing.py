@@ -15,7 +15,17 @@ from urllib.parse import urlsplit
 import typer
 from pydantic import JsonValue
 
-from kronmem import AuthError, Client, ConfigError, InvalidInputError, KronmemError, Memory, TransportError, settings
+from kronmem import (
+    AuthError,
+    Client,
+    ConfigError,
+    Hit,
+    InvalidInputError,
+    KronmemError,
+    Memory,
+    TransportError,
+    settings,
+)
 
 FIELDS = frozenset(Memory.model_fields) - {"access_count", "deduplicated", "queued"}
 """A memory in JSON, with all that `import` needs to make it again: not how it was used or is being delivered."""
@@ -52,10 +62,30 @@ def fields(memory: Memory) -> dict[str, JsonValue]:
     return memory.model_dump(mode="json", include=set(FIELDS))
 
 
-def memory(one: Memory, score: float | None = None) -> None:
+def hit_fields(found: Hit, *, explain: bool) -> dict[str, JsonValue]:
+    """A hit in JSON: the memory, its scores and its excerpt."""
+    scores = found.model_dump(mode="json", include={"similarity", "confidence", "excerpt"})
+    parts = {"explanation": found.explanation.model_dump(mode="json") if found.explanation else None}
+    return {**fields(found.memory), **scores, **(parts if explain else {})}
+
+
+def hit(found: Hit, *, explain: bool) -> None:
+    """A hit: its similarity, the passage that answers, and what belongs to the memory."""
+    memory(found.memory, found.similarity, found.excerpt)
+    if explain:
+        line(" " * 8 + _explained(found), dim=True)
+
+
+def _explained(found: Hit) -> str:
+    if (parts := found.explanation) is None:
+        return "the service does not tell how it scores"
+    return f"{found.similarity} = (words {parts.words} + meaning {parts.meaning}) × speaker {parts.speaker}"
+
+
+def memory(one: Memory, score: float | None = None, excerpt: str = "") -> None:
     """A memory in two lines: what it says, and what belongs to it."""
     lead = "" if score is None else f"{score:.2f}  "
-    line(lead + one.content)
+    line(lead + (excerpt or one.content))
     parts = [one.memory_type, age(one.created_at), "pinned" if one.pinned else "", expiry(one.expires_at)]
     parts += [f"session {one.session_id}" if one.session_id else "", " ".join(f"#{tag}" for tag in one.tags)]
     line(" " * len(lead) + "  " + " · ".join(part for part in [*parts, one.id] if part), dim=True)

@@ -39,7 +39,7 @@ from kronmem.api.replies import ClearReply
 from kronmem.core.filters import Scope
 from kronmem.core.wire import Reply, parse_json
 from kronmem.errors import ReplyError
-from kronmem.models import AgentInfo, Hit, Memory, Session
+from kronmem.models import AgentInfo, Explanation, Hit, Memory, Session
 
 MOST_HITS = 20
 """The server refuses a larger top_k."""
@@ -109,11 +109,13 @@ class _WireHit(_WireScores):
     memory: WireMemory
     excerpt: str | None = None
     filled: bool | None = None
+    explanation: Explanation | None = None
 
 
 class _WireFlatHit(WireMemory, _WireScores):
     excerpt: str | None = None
     filled: bool | None = None
+    explanation: Explanation | None = None
 
 
 class _WireRecall(BaseModel):
@@ -265,7 +267,7 @@ def unscored(wire: WireMemory, agent_id: str) -> Hit:
     memory = to_memory(wire, agent_id)
     return _made(
         Hit,
-        {"memory": memory, "similarity": 0.0, "confidence": 0.0, "excerpt": memory.content, "filled": True},
+        {**_NO_SCORES, "memory": memory, "excerpt": memory.content, "filled": True},
         _UNSCORED,
         None,
     )
@@ -394,7 +396,7 @@ def _hit(row: _WireHit | _WireFlatHit, agent_id: str) -> Hit:
     if similarity is None:  # the tutorials' reply may carry no score: keep the order it came in
         return _made(
             Hit,
-            {"memory": memory, "similarity": 0.0, "confidence": 0.0, "excerpt": excerpt, "filled": filled},
+            {**_NO_SCORES, "memory": memory, "excerpt": excerpt, "filled": filled},
             _UNSCORED,
             None,
         )
@@ -405,6 +407,7 @@ def _hit(row: _WireHit | _WireFlatHit, agent_id: str) -> Hit:
         "confidence": confidence,
         "excerpt": excerpt,
         "filled": filled,
+        "explanation": row.explanation,
     }
     return _made(Hit, fields, _HIT_FIELDS, None)
 
@@ -412,6 +415,7 @@ def _hit(row: _WireHit | _WireFlatHit, agent_id: str) -> Hit:
 _set = object.__setattr__
 # Shared by all: the models are frozen, and a copy of one copies its set.
 _MEMORY_FIELDS, _HIT_FIELDS, _UNSCORED = set(Memory.model_fields), set(Hit.model_fields), {"memory"}
+_NO_SCORES = {"similarity": 0.0, "confidence": 0.0, "explanation": None}
 
 
 def _made(kind: type[M], fields: dict[str, Any], given: set[str], extra: dict[str, Any] | None) -> M:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
-from kronmem.api.replies import AgentReply, FlatHitReply, HitReply, MemoryReply, StateReply
+from kronmem.api.replies import AgentReply, ExplanationReply, FlatHitReply, HitReply, MemoryReply, StateReply
 from kronmem.engine.recall import Hit
+from kronmem.engine.scoring import Score
 from kronmem.engine.store import Row, Space, StateValue
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -54,6 +55,7 @@ def hit(agent: str, found: Hit) -> HitReply:
         "score": found.similarity,
         "excerpt": found.excerpt,
         "filled": found.score is None,
+        "explanation": explanation(found.score),
     }
 
 
@@ -66,7 +68,13 @@ def flat_hit(agent: str, found: Hit) -> FlatHitReply:
         "score": found.similarity,
         "excerpt": found.excerpt,
         "filled": found.score is None,
+        "explanation": explanation(found.score),
     }
+
+
+def explanation(score: Score | None) -> ExplanationReply | None:
+    """The parts of a similarity; none for a memory that fills a context up."""
+    return {"words": score.words, "meaning": score.meaning, "speaker": score.speaker} if score else None
 
 
 def context(hits: Sequence[Hit]) -> str:

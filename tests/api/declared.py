@@ -16,6 +16,8 @@ def check_reply(kind: Any, value: Any, where: str = "reply") -> set[str]:
         types = get_type_hints(kind)
         inner = (check_reply(types[name], one, f"{where}.{name}") for name, one in value.items())
         return {kind.__name__}.union(*inner)
+    if value is not None and is_typeddict(declared := next(iter(get_args(kind)), None)) and NoneType in get_args(kind):
+        return check_reply(declared, value, where)
     if get_origin(kind) is list and is_typeddict(get_args(kind)[0]):
         return set().union(*(check_reply(get_args(kind)[0], one, f"{where}[{at}]") for at, one in enumerate(value)))
     if kind is not JsonValue and kind is not NoneType:

@@ -45,6 +45,25 @@ def test_remember_then_recall() -> None:
     assert "decision · just now · #ops" in second
 
 
+def test_recall_shows_similarity_and_explains_it() -> None:
+    told("Deploys happen on Tuesdays")
+    plain, explained = (run("recall", "when do we deploy?", "-a", "team", *extra) for extra in ((), ("--explain",)))
+    (hit,) = lines(run("recall", "when do we deploy?", "-a", "team", "--explain", "--json"))[0]
+    parts = hit["explanation"]
+    assert plain.stdout.startswith(f"{hit['similarity']:.2f}  Deploys")
+    expected = f"{hit['similarity']} = (words {parts['words']} + meaning {parts['meaning']}) × speaker 1.0"
+    assert [line.strip() for line in explained.stdout.splitlines()][2] == expected
+    assert "explanation" not in lines(run("recall", "when do we deploy?", "-a", "team", "--json"))[0][0]
+
+
+def test_recall_shows_the_passage_of_a_long_memory() -> None:
+    filler = "Nothing much happened on that day and nobody wrote anything down about it. " * 20
+    told(f"{filler}The vault code is kept by Miriam. {filler}")
+    shown = run("recall", "who keeps the vault code?", "-a", "team").stdout.splitlines()[0]
+    assert "Miriam" in shown
+    assert len(shown) < 600
+
+
 def test_content_and_questions_come_from_standard_input_too() -> None:
     kept = run("remember", "-", "-a", "team", "--json", stdin="Piped in\n")
     assert lines(kept)[0]["content"] == "Piped in"
