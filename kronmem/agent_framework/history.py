@@ -15,7 +15,7 @@ from kronmem import AsyncClient, AsyncState, InvalidInputError
 from kronmem.packs.capture import stable_id
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.turn_memory import Budget
+from kronmem.packs.turn_memory import TimeBudget
 
 MAX_MESSAGES = 500
 """Read one by one, these take about a quarter of the default timeout from a file; a model sees fewer anyway."""
@@ -57,7 +57,7 @@ class KronmemHistoryProvider(HistoryProvider):
         self, *, agent: SupportsAgentRun, session: AgentSession | None, context: SessionContext, state: dict[str, Any]
     ) -> None:
         """Load the messages of the session, then store the new ones: a run that fails never comes to after_run."""
-        budget = Budget(self._memory.timeout)
+        budget = TimeBudget(self._memory.timeout)
         load = partial(super().before_run, agent=agent, session=session, context=context, state=state)  # type: ignore[arg-type] # None in 1.0
         with self._log.swallowing():
             await budget.spend(load)
@@ -73,7 +73,7 @@ class KronmemHistoryProvider(HistoryProvider):
         output = context.response.messages if context.response is not None else []
         with self._log.swallowing():
             save = partial(self.save_messages, context.session_id, output)
-            await Budget(self._memory.timeout).spend(save, last=True)
+            await TimeBudget(self._memory.timeout).spend(save, last=True)
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any

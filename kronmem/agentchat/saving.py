@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from kronmem import AsyncState, DeadlineError, State
-from kronmem.packs.change_log import Change, Journal, differences
+from kronmem.packs.change_log import Change, ChangeLog, differences
 from kronmem.packs.log_once import LogOnce
 
 TIMEOUT = 2.0
@@ -49,7 +49,7 @@ class StateSaver:
         cleaned: Callable[[JsonValue], JsonValue],
     ) -> None:
         self._team, self._key, self._timeout, self._cleaned = team, key, timeout, cleaned
-        self._journal = Journal(_Awaited(state) if isinstance(state, AsyncState) else state, key, "state of a team")
+        self._journal = ChangeLog(_Awaited(state) if isinstance(state, AsyncState) else state, key, "state of a team")
         self._log = LogOnce(f"the saving of the state {key!r}")
         self._one, self._writing = asyncio.Lock(), threading.Lock()
         self._saved: JsonObject = {}

@@ -15,14 +15,14 @@ from pydantic_core import to_json
 from kronmem.api import ids, paths
 from kronmem.api.replies import RestoreReply
 from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
-from kronmem.core.filters import Scope, scope
+from kronmem.core.filters import MemoryFilter, memory_filter
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.text import context
 
-__all__ = ["Change", "Draft", "Scope", "scope"]
+__all__ = ["Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ def recall(
     agent_id: str,
     query: str,
     limit: int,
-    within: Scope,
+    within: MemoryFilter,
     threshold: float | None,
     *,
     most: int,
@@ -169,7 +169,7 @@ def recall(
     threshold = inputs.threshold(threshold)
     text = inputs.text(query, "query")
     body = kronvex.recall_body(text, limit, within, threshold, count_access=bool(count_access))
-    asked = kronvex_reading.Question(agent_id, query, limit, within, threshold)
+    asked = kronvex_reading.RecallQuery(agent_id, query, limit, within, threshold)
 
     def parse(reply: Reply) -> list[Hit]:
         return asked.keep(kronvex.hits(reply, agent_id))
@@ -179,7 +179,7 @@ def recall(
 
 
 def inject_context(
-    agent_id: str, query: str, limit: int, within: Scope, max_chars: int | None, *, most: int, fill: bool = True
+    agent_id: str, query: str, limit: int, within: MemoryFilter, max_chars: int | None, *, most: int, fill: bool = True
 ) -> Call[str]:
     """Fetch the memories of a context, and render them ourselves: a service's own block may hold superseded text."""
     if max_chars is not None:
@@ -189,7 +189,7 @@ def inject_context(
     # Nothing in particular may be asked here: that is a question too.
     text = inputs.text(query, "query") if query.strip() else ids.GENERAL_QUERY
     body = kronvex.recall_body(text, limit, within, fill=fill)
-    asked = kronvex_reading.Question(agent_id, text, limit, within, None)
+    asked = kronvex_reading.RecallQuery(agent_id, text, limit, within, None)
 
     def parse(reply: Reply) -> str:
         found, ready = kronvex.context(reply, agent_id)
@@ -204,7 +204,7 @@ def inject_context(
 
 
 def page(
-    agent_id: str, within: Scope, number: int, after: str | None, *, history: bool = False
+    agent_id: str, within: MemoryFilter, number: int, after: str | None, *, history: bool = False
 ) -> Call[kronvex.WirePage]:
     """Fetch one page of an agent's memories, newest first; the filters help our own service and are checked again."""
     query = [("page", str(number)), ("per_page", str(PER_PAGE))]
@@ -234,7 +234,7 @@ def history(agent_id: str, memory_id: str) -> Call[list[Memory]]:
 
 
 @dataclass(frozen=True)
-class Change:
+class MemoryChange:
     """Changes to one memory, checked; None leaves as it is."""
 
     content: str | None = None
@@ -244,7 +244,7 @@ class Change:
     pinned: bool | None = None
     ttl_days: int | None = None
 
-    def redacted(self, change: Callable[[str], str]) -> Change:
+    def redacted(self, change: Callable[[str], str]) -> MemoryChange:
         """The same changes with every text in them changed."""
         metadata = cast("dict[str, JsonValue] | None", _changed(self.metadata, change))
         tags = None if self.tags is None else tuple(map(change, self.tags))
@@ -272,9 +272,9 @@ def change(
     metadata: Mapping[str, JsonValue] | None,
     pinned: bool | None,
     ttl_days: int | None,
-) -> Change:
+) -> MemoryChange:
     """Check everything an update takes."""
-    changed = Change(
+    changed = MemoryChange(
         None if content is None else inputs.text(content, "content"),
         inputs.optional_type(memory_type),
         None if tags is None else inputs.tags(tags),
@@ -282,12 +282,12 @@ def change(
         None if pinned is None else bool(pinned),
         None if ttl_days is None else inputs.whole(ttl_days, "ttl_days", 0, ids.MAX_TTL_DAYS),
     )
-    if changed == Change():
+    if changed == MemoryChange():
         raise InvalidInputError("update needs at least one field to change")
     return changed
 
 
-def update(agent_id: str, memory_id: str, changed: Change) -> Call[Memory]:
+def update(agent_id: str, memory_id: str, changed: MemoryChange) -> Call[Memory]:
     """Change one memory. Pin and type alone go by the route that every service has."""
     everywhere = set(changed.fields()) <= {"pinned", "memory_type"}
     parse = partial(kronvex.memory, agent_id=agent_id)

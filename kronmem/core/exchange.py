@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from kronmem.core import kronvex, kronvex_detection
 from kronmem.core.agent_names import Names, Resolver
-from kronmem.core.steps import Flow, Journal, Local, Pause, Step, local
+from kronmem.core.steps import Flow, Local, Pause, RepairJournal, Step, local
 from kronmem.core.wire import Call, Reply, Request, read, retry_after
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError
 
@@ -22,12 +22,12 @@ __all__ = [
     "RETRYABLE",
     "Around",
     "Breaker",
-    "Budget",
     "Flow",
     "Link",
     "Local",
     "Pause",
     "Retry",
+    "RetryBudget",
     "Step",
     "exchange",
     "local",
@@ -110,7 +110,7 @@ class Breaker:
 
 
 @dataclass
-class Budget:
+class RetryBudget:
     """Bounds what retries may add to an outage: each costs a token, each success earns a fifth of one."""
 
     tokens: float = 10.0
@@ -136,11 +136,11 @@ class Link:
     random: Callable[[], float]
     retry: Retry = field(default_factory=Retry)
     breaker: Breaker = field(default_factory=Breaker)
-    budget: Budget = field(default_factory=Budget)
+    budget: RetryBudget = field(default_factory=RetryBudget)
     most_hits: int = kronvex.MOST_HITS
     names: Names = field(default_factory=Names)
     """Under which id the service keeps an agent, where that is not its name."""
-    journal: Journal | None = None
+    journal: RepairJournal | None = None
     """Where repairs note what they delete for a moment; the outbox keeps it."""
     lacks: set[str] = field(default_factory=lambda: set[str]())
     """Calls that this service turned out not to have."""
@@ -180,7 +180,7 @@ class Around:
     deadline: float
 
     @property
-    def journal(self) -> Journal | None:
+    def journal(self) -> RepairJournal | None:
         """Where to note deletes; None without an outbox."""
         return self.link.journal
 

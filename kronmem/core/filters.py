@@ -11,7 +11,7 @@ from kronmem.models import Memory
 
 
 @dataclass(frozen=True)
-class Scope:
+class MemoryFilter:
     """Only memories that pass every bound are read. `since` is included, `until` is not."""
 
     memory_type: str | None = None
@@ -23,7 +23,7 @@ class Scope:
     @property
     def narrow(self) -> bool:
         """Is there anything to filter by?"""
-        return self != Scope()
+        return self != MemoryFilter()
 
     def holds(self, one: Memory) -> bool:
         """Is this memory inside?"""
@@ -43,15 +43,15 @@ class Scope:
         return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
 
 
-def scope(
+def memory_filter(
     memory_type: str | None = None,
     session_id: str | None = None,
     tags: Iterable[str] = (),
     since: datetime | str | None = None,
     until: datetime | str | None = None,
-) -> Scope:
+) -> MemoryFilter:
     """Check the bounds of a read."""
-    return Scope(
+    return MemoryFilter(
         inputs.optional_type(memory_type),
         inputs.session(session_id),
         inputs.tags(tags),

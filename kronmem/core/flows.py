@@ -123,7 +123,7 @@ def clear(agent_id: str, session_id: str | None, before: datetime | None, link: 
             if error.status not in (404, 405):
                 raise
             link.lacks.add(short.path)
-    return (yield from _clear_each(agent_id, calls.Scope(session_id=session_id, until=before), link, timeout))
+    return (yield from _clear_each(agent_id, calls.MemoryFilter(session_id=session_id, until=before), link, timeout))
 
 
 def _short_clear(agent_id: str, session_id: str | None, before: datetime | None) -> Call[int]:
@@ -132,7 +132,7 @@ def _short_clear(agent_id: str, session_id: str | None, before: datetime | None)
     return calls.clear_session(agent_id, session_id or "")
 
 
-def _clear_each(agent_id: str, within: calls.Scope, link: Link, timeout: float) -> Flow[int]:
+def _clear_each(agent_id: str, within: calls.MemoryFilter, link: Link, timeout: float) -> Flow[int]:
     walk = Walk(agent_id, within, history=True)
     found: list[Memory] = []
     while not walk.done:

@@ -36,7 +36,7 @@ from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.api.replies import ClearReply
-from kronmem.core.filters import Scope
+from kronmem.core.filters import MemoryFilter
 from kronmem.core.wire import Reply, parse_json
 from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Explanation, Hit, Memory, Session
@@ -194,7 +194,7 @@ def remember_fields(
 def recall_body(
     query: str,
     limit: int,
-    within: Scope,
+    within: MemoryFilter,
     threshold: float | None = None,
     *,
     count_access: bool = True,
@@ -226,7 +226,7 @@ def recall_body(
     return to_json(fields)
 
 
-def times(within: Scope) -> dict[str, str]:
+def times(within: MemoryFilter) -> dict[str, str]:
     """The bounds of a read in time, as our own service takes them."""
     bounds = {"since": within.since, "until": within.until}
     return {name: time.isoformat() for name, time in bounds.items() if time is not None}
@@ -329,7 +329,7 @@ def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
     return min(named, key=lambda one: (one.created_at.timestamp() if one.created_at else 0.0, one.id)).id
 
 
-def keep(found: list[Hit], *, limit: int, within: Scope, threshold: float | None) -> list[Hit]:
+def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
     """Filter again: an entity match makes the server return memories that ignore every filter it was given."""
     kept = [
         hit

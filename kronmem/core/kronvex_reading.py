@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kronmem.core import kronvex
 from kronmem.core import kronvex_calls as server
-from kronmem.core.filters import Scope
+from kronmem.core.filters import MemoryFilter
 from kronmem.core.kronvex import WireMemory
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Reply, status_error
@@ -23,13 +23,13 @@ MERGED = "Memory not found. Kronvex may have merged it with others of its agent;
 
 
 @dataclass(frozen=True)
-class Question:
+class RecallQuery:
     """What a recall asked for."""
 
     agent_id: str
     query: str
     limit: int
-    within: Scope
+    within: MemoryFilter
     threshold: float | None
 
     def keep(self, found: list[Hit]) -> list[Hit]:
@@ -45,7 +45,7 @@ class Question:
         return (bool(within.tags) or own_type or timed) and self.threshold is None
 
 
-def recalled(asked: Question, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
+def recalled(asked: RecallQuery, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
     """Read a recall; delete the duplicates it shows, and look behind the 20 hits for what a filter wants."""
     if reply.status >= 300:
         raise status_error(reply)
@@ -59,7 +59,7 @@ def recalled(asked: Question, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
     return hits[: asked.limit]
 
 
-def filled(asked: Question, reply: Reply, asker: Asker, *, fill: bool) -> Flow[list[Hit]]:
+def filled(asked: RecallQuery, reply: Reply, asker: Asker, *, fill: bool) -> Flow[list[Hit]]:
     """Read an injected context; with fewer memories than wanted, one page of the listing fills it up."""
     if reply.status >= 300:
         raise status_error(reply)
@@ -75,7 +75,7 @@ def filled(asked: Question, reply: Reply, asker: Asker, *, fill: bool) -> Flow[l
     return [*hits, *rest][: asked.limit]
 
 
-def _behind(asked: Question, shown: set[str], asker: Asker) -> Flow[list[Hit]]:
+def _behind(asked: RecallQuery, shown: set[str], asker: Asker) -> Flow[list[Hit]]:
     """Memories past the 20 closest, by the words they share with the query; they carry no score."""
     memory_type = kronvex.sent_type(asked.within.memory_type)
     rows = yield from server.rows(asked.agent_id, asker, memory_type=memory_type)

@@ -18,14 +18,14 @@ SAME_END = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
-class Change:
+class RepeatEffect:
     """The difference that a repeat makes: `anew` is to be stored in place of the row; None: setting `pins` will do."""
 
     anew: Draft | None = None
     pins: tuple[bool, ...] = ()
 
 
-def change(draft: Draft, own: WireMemory, now: datetime) -> Change | None:
+def change(draft: Draft, own: WireMemory, now: datetime) -> RepeatEffect | None:
     """The difference that a repeat makes, by the rules of our own engine: tags add up, the later end and a pin win."""
     if draft.client_id in own.ids:  # the same call again
         return None
@@ -39,9 +39,10 @@ def change(draft: Draft, own: WireMemory, now: datetime) -> Change | None:
         return None
     if stays and not own.pinned and (pinned or end is None):
         # A pin clears the end, and unpinning does not bring it back.
-        return Change(pins=(True,) if pinned else (True, False))
+        return RepeatEffect(pins=(True,) if pinned else (True, False))
     ttl = {} if pinned or end is None else {"ttl_seconds": max(60, round((end - now).total_seconds()))}
-    return Change(replace(draft, memory_type=old.memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl=ttl))
+    anew = replace(draft, memory_type=old.memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl=ttl)
+    return RepeatEffect(anew)
 
 
 def _end(draft: Draft, now: datetime) -> datetime | None:

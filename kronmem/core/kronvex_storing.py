@@ -21,7 +21,7 @@ from kronmem.core import kronvex, kronvex_detection
 from kronmem.core import kronvex_calls as server
 from kronmem.core import kronvex_repeats as repeats
 from kronmem.core.kronvex import WireMemory
-from kronmem.core.steps import Aside, Asker, Flow, Journal, local
+from kronmem.core.steps import Aside, Asker, Flow, RepairJournal, local
 from kronmem.core.wire import Call, Reply, status_error
 from kronmem.errors import (
     ConflictError,
@@ -66,7 +66,7 @@ def stored(draft: Draft, reply: Reply, asker: Asker) -> Flow[Memory]:
     return (yield from _Folded(draft, asker).run(answer))
 
 
-def recover(journal: Journal, asker: Asker) -> Flow[None]:
+def recover(journal: RepairJournal, asker: Asker) -> Flow[None]:
     """Bring back the rows that a repair had set aside when its process was killed."""
     for entry in (yield from local(journal.unfinished)):
         yield from _bring_back(entry, asker)
@@ -187,7 +187,7 @@ class _Folded:
                 memory = kronvex.memory(reply, self.draft.agent_id)
                 return memory.model_copy(update={"deduplicated": bool(self.former)})
 
-    def _patched(self, own: WireMemory, change: repeats.Change) -> Flow[WireMemory]:
+    def _patched(self, own: WireMemory, change: repeats.RepeatEffect) -> Flow[WireMemory]:
         for pinned in change.pins:
             own = yield from self.asker.ask(server.patch(self.draft.agent_id, own.id, {"pinned": pinned}))
         return own

@@ -15,7 +15,7 @@ class Walk:
     """Ask `call()` for the next page, hand its answer to `take()`, until `done`."""
 
     agent_id: str
-    within: calls.Scope
+    within: calls.MemoryFilter
     history: bool = False
     """Give superseded memories too."""
     done: bool = False

@@ -50,7 +50,7 @@ class Aside:
     memory_id: str
 
 
-class Journal(Protocol):
+class RepairJournal(Protocol):
     """Where a repair notes what it deletes, on disk before the delete; a kill half-way is mended from it."""
 
     def put(self, entry: Aside) -> None:
@@ -70,7 +70,7 @@ class Asker(Protocol):
     """The exchange around a repair: further calls within the same deadline."""
 
     @property
-    def journal(self) -> Journal | None:
+    def journal(self) -> RepairJournal | None:
         """Where to note deletes; None without an outbox."""
         ...
 

@@ -14,7 +14,7 @@ MOST_PASSAGES = 400_000
 
 
 @dataclass
-class _Kept:
+class _CachedCodes:
     """The codes of one space as of a state of it."""
 
     state: tuple[int, int]
@@ -27,16 +27,16 @@ class CodeCache:
     """Codes by space. A memory's codes never change under its number unless the space says so."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._kept: OrderedDict[int, _CachedCodes] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, rows: Reader, space: Space) -> _Kept:
+    def of(self, rows: Reader, space: Space) -> _CachedCodes:
         """The codes of a space with everything that is in it now; hold their lock while you use them."""
         state = (space.generation, space.revised)
         with self._lock:
             kept = self._kept.get(space.id)
             if kept is None or kept.state != state:
-                kept = self._kept[space.id] = _Kept(state)
+                kept = self._kept[space.id] = _CachedCodes(state)
             self._kept.move_to_end(space.id)
         with kept.lock:
             if kept.last < space.last:

@@ -17,20 +17,20 @@ from kronmem.engine import fill_context
 from kronmem.engine.backfill import Filler
 from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.embedding import Embed, Embedder
-from kronmem.engine.recall import Hit, Search, is_general, search
+from kronmem.engine.recall import FoundRow, Search, is_general, search
 from kronmem.engine.remembering import (
     RECEIPTS_KEPT,
     SWEPT,
-    Change,
     Kept,
     Place,
+    RowChange,
     history,
     remember,
     resolve,
     restore,
     update,
 )
-from kronmem.engine.store import Draft, Erased, Filter, Page, Reader, Row, Space, StateValue, Store, Totals
+from kronmem.engine.store import Erased, Filter, NewRow, Page, Reader, Row, Space, StateValue, Store, Totals
 from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
 
 ANY_TIME = -1.0
@@ -58,7 +58,7 @@ class Engine:
 
     # Memories
 
-    def remember(self, place: Place, drafts: Sequence[Draft]) -> tuple[list[Kept], int]:
+    def remember(self, place: Place, drafts: Sequence[NewRow]) -> tuple[list[Kept], int]:
         """Store all of `drafts` or none; tell also how many memories the agent now has.
 
         The same text in the same session is one memory, and so is the same id.
@@ -75,7 +75,7 @@ class Engine:
             self._embedder.add(new)
         return kept, count
 
-    def recall(self, place: Place, asked: Search) -> list[Hit]:
+    def recall(self, place: Place, asked: Search) -> list[FoundRow]:
         """Find the memories that answer `asked.query`, best first, and count them as accessed."""
         now = self._now()
         vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
@@ -87,12 +87,12 @@ class Engine:
 
     def _found(
         self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
-    ) -> list[Hit]:
+    ) -> list[FoundRow]:
         kept = self._codes.of(rows, space)
         with kept.lock:
             return search(rows, space, asked, now, kept.codes, vector)
 
-    def context(self, place: Place, asked: Search, *, fill: bool) -> list[Hit]:
+    def context(self, place: Place, asked: Search, *, fill: bool) -> list[FoundRow]:
         """What to know for a question: the memories that answer it and, filled up, those that say most besides."""
         now = self._now()
         vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
@@ -105,7 +105,7 @@ class Engine:
                 hits = fill_context.fill(rows, space, hits, asked.only, asked.limit, now)
         return self._counted(space, hits) if asked.count_access else hits
 
-    def _counted(self, space: Space | None, hits: list[Hit]) -> list[Hit]:
+    def _counted(self, space: Space | None, hits: list[FoundRow]) -> list[FoundRow]:
         if space and hits:
             # A count is not worth an answer: it is left out when somebody else writes or nobody may.
             with suppress(TransportError, StoreError), self._store.note() as rows:
@@ -123,7 +123,7 @@ class Engine:
         with self._store.read(place.timeout) as rows:
             return history(rows, *resolve(rows, place, memory_id, now), now)
 
-    def update(self, place: Place, memory_id: str, change: Change) -> Row:
+    def update(self, place: Place, memory_id: str, change: RowChange) -> Row:
         """Change a memory in place; its former text becomes history. A pinned one never expires."""
         now = self._now()
         with self._store.write(place.timeout) as rows:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from kronmem.engine.recall import Hit, filler
+from kronmem.engine.recall import FoundRow, filler
 from kronmem.engine.store import Filter, Page, Reader, Row, Space
 
 FIRST = ("preference", "decision")
 """The types that say most about somebody whom nothing was asked about, in this order."""
 
 
-def fill(rows: Reader, space: Space, hits: Sequence[Hit], only: Filter, limit: int, now: float) -> list[Hit]:
+def fill(rows: Reader, space: Space, hits: Sequence[FoundRow], only: Filter, limit: int, now: float) -> list[FoundRow]:
     """Pinned memories first, at most half of `limit`; then the hits; then what else there is to know, up to `limit`."""
     pinned = rows.page(space, replace(only, pinned=True), Page(limit=max(limit // 2, 1)), now)
     answered = {hit.row.number: hit for hit in hits}

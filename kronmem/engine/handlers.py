@@ -22,8 +22,8 @@ from kronmem.api.routes import AnyRoute, Route
 from kronmem.engine import serialize
 from kronmem.engine.engine import ANY_TIME, Engine
 from kronmem.engine.recall import Search, is_general
-from kronmem.engine.remembering import Change, Place
-from kronmem.engine.store import Draft, Filter, Page, Row
+from kronmem.engine.remembering import Place, RowChange
+from kronmem.engine.store import Filter, NewRow, Page, Row
 from kronmem.errors import InvalidRequestError
 
 B = TypeVar("B", bound=BaseModel)
@@ -72,15 +72,15 @@ def _remember_many(engine: Engine, asked: Invocation[requests.BatchRequest]) -> 
     return {"memories": _stored(engine, asked.place, [_draft(memory) for memory in asked.body.memories])}
 
 
-def _stored(engine: Engine, place: Place, drafts: Sequence[Draft]) -> list[replies.MemoryReply]:
+def _stored(engine: Engine, place: Place, drafts: Sequence[NewRow]) -> list[replies.MemoryReply]:
     kept, count = engine.remember(place, drafts)
     return [serialize.memory(place.agent, k.row, count=count, deduplicated=k.deduplicated) for k in kept]
 
 
-def _draft(body: requests.RememberRequest, key: str | None = None) -> Draft:
+def _draft(body: requests.RememberRequest, key: str | None = None) -> NewRow:
     reserved, metadata = body.reserved()
     days = None if body.ttl_days is None else body.ttl_days * 86400
-    return Draft(
+    return NewRow(
         content=body.content,
         memory_type=reserved.type or body.memory_type,
         session_id=body.session_id,
@@ -214,7 +214,7 @@ def _get_memory(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.Memo
 def _update_memory(engine: Engine, asked: Invocation[requests.UpdateRequest]) -> replies.MemoryReply:
     body = asked.body
     ttl = None if body.ttl_days is None else body.ttl_days * 86400
-    change = Change(body.content, body.memory_type, body.tags, body.metadata, body.pinned, ttl)
+    change = RowChange(body.content, body.memory_type, body.tags, body.metadata, body.pinned, ttl)
     return serialize.memory(asked.place.agent, engine.update(asked.place, asked.ids["memory"], change))
 
 

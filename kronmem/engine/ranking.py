@@ -56,7 +56,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Question:
+class QueryTerms:
     """A question as terms."""
 
     groups: tuple[Group, ...]
@@ -68,7 +68,7 @@ class Question:
         return {**{soft: False for group in self.groups for soft, _ in group.soft}, **said}
 
 
-def ask(question: str) -> Question:
+def ask(question: str) -> QueryTerms:
     """Turn a question into groups of terms; a very long one keeps its beginning and its end."""
     said = Counter(terms.terms(question))
     kept = list(said)
@@ -76,10 +76,10 @@ def ask(question: str) -> Question:
         kept = kept[: MAX_TERMS // 2] + kept[-MAX_TERMS // 2 :]
     names = terms.names(question)
     groups = [Group(t, said[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
-    return Question(tuple(groups), sum(said.values()))
+    return QueryTerms(tuple(groups), sum(said.values()))
 
 
-def with_variants(question: Question, variants: Mapping[str, Iterable[str]]) -> Question:
+def with_variants(question: QueryTerms, variants: Mapping[str, Iterable[str]]) -> QueryTerms:
     """Let words that begin alike stand for those nobody used: to us they are one word, to the stemmer not always."""
     return replace(question, groups=tuple(_widened(group, variants.get(group.term)) for group in question.groups))
 
@@ -113,7 +113,7 @@ class Weights:
         return times * (K1 + 1) / (times + K1 * (1 - B + B * length / self.average))
 
 
-def score(question: Question, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
+def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
     """How well each memory that shares a term with the question answers it by itself: about 0 to 1."""
     scores: dict[int, float] = {}
     best = 0.0

@@ -50,7 +50,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Hit:
+class FoundRow:
     """A memory that was found; its access count includes this time. `similarity` is made of the parts of `score`."""
 
     row: Row
@@ -63,7 +63,7 @@ class Hit:
 
 def search(
     rows: Reader, space: Space, asked: Search, now: float, codes: Codes, embedded: Sequence[float] | None = None
-) -> list[Hit]:
+) -> list[FoundRow]:
     """The best memories for a question; none when even the best is too weak to be meant."""
     within = rows.matching(space, asked.only) if asked.only != EVERYTHING else None
     words = _score(rows, space, ranking.ask(asked.query), within)
@@ -84,12 +84,12 @@ def is_general(query: str) -> bool:
     return not set(terms.terms(query)) - _GENERAL
 
 
-def filler(row: Row, now: float) -> Hit:
+def filler(row: Row, now: float) -> FoundRow:
     """A memory that nothing was asked about, so nothing is similar."""
     return _hit(row, None, now)
 
 
-def _score(rows: Reader, space: Space, question: ranking.Question, within: frozenset[int] | None) -> dict[int, float]:
+def _score(rows: Reader, space: Space, question: ranking.QueryTerms, within: frozenset[int] | None) -> dict[int, float]:
     weights = ranking.Weights(space.passages, max(space.words / max(space.passages, 1), 1.0))
     bounds = {term: BOUND if said else SOFT_BOUND for term, said in question.terms().items()}
     found = rows.postings(space, bounds, within)
@@ -190,10 +190,10 @@ def _said(content: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in _FILLER) or tuple(words)
 
 
-def _hit(row: Row, score: Score | None, now: float) -> Hit:
+def _hit(row: Row, score: Score | None, now: float) -> FoundRow:
     counted = replace(row, access_count=row.access_count + 1)
     similarity = score.similarity if score else 0.0
     age = max(now - row.created_at, 0.0) / _DAY
     sure = ranking.confidence(similarity, age, row.memory_type, counted.access_count)
     excerpt = indexing.excerpt(row.content, score.place) if score and row.passages > 1 else row.content
-    return Hit(counted, similarity, round(sure, 4), excerpt, score)
+    return FoundRow(counted, similarity, round(sure, 4), excerpt, score)

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from kronmem.engine.postings import indexed
 from kronmem.engine.ranking import COMPANY
-from kronmem.engine.store import Draft, Reader, Receipt, Row, Space, Writer
+from kronmem.engine.store import NewRow, Reader, Receipt, Row, Space, Writer
 from kronmem.errors import ConflictError, NotFoundError
 
 RECEIPTS_KEPT = 30 * 86400.0
@@ -51,7 +51,7 @@ class Kept:
     deduplicated: bool = False
 
 
-def remember(rows: Writer, place: Place, draft: Draft, now: float, new: list[tuple[int, str]]) -> Kept:
+def remember(rows: Writer, place: Place, draft: NewRow, now: float, new: list[tuple[int, str]]) -> Kept:
     """Store one memory; what is really new is also appended to `new` with its key."""
     body = _fingerprint(place, draft) if draft.client_id else b""
     space = rows.find_space(place.owner, place.agent)
@@ -65,7 +65,7 @@ def remember(rows: Writer, place: Place, draft: Draft, now: float, new: list[tup
     return kept
 
 
-def _replayed(rows: Writer, place: Place, space: Space | None, draft: Draft, body: bytes, now: float) -> Kept | None:
+def _replayed(rows: Writer, place: Place, space: Space | None, draft: NewRow, body: bytes, now: float) -> Kept | None:
     if draft.client_id is None:
         return None
     receipt = rows.receipt(place.owner, place.agent, draft.client_id)
@@ -79,7 +79,7 @@ def _replayed(rows: Writer, place: Place, space: Space | None, draft: Draft, bod
     return Kept(row or _fresh(draft, receipt.memory_id, 0, now), receipt.deduplicated)
 
 
-def _outlived(rows: Writer, space: Space, draft: Draft, now: float) -> Kept | None:
+def _outlived(rows: Writer, space: Space, draft: NewRow, now: float) -> Kept | None:
     """The memory of that id whose receipt is no longer kept."""
     row = rows.find(space, _as_uuid(draft.client_id) or "", _EVER)
     if row is not None and _expired(row, now):
@@ -90,7 +90,7 @@ def _outlived(rows: Writer, space: Space, draft: Draft, now: float) -> Kept | No
     return Kept(row) if row is not None else None
 
 
-def _stored(rows: Writer, space: Space, draft: Draft, now: float, new: list[tuple[int, str]]) -> Kept:
+def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tuple[int, str]]) -> Kept:
     """Store what is no repeat of a request: as a new memory, as news about a text that is there, or as history."""
     replaced = _replaced(rows, space, draft, now)
     draft = replace(draft, key=draft.key or next((old.key for old in replaced if old.key), None))
@@ -116,7 +116,7 @@ def _stored(rows: Writer, space: Space, draft: Draft, now: float, new: list[tupl
     return Kept(row, deduplicated=same is not None)
 
 
-def _replaced(rows: Writer, space: Space, draft: Draft, now: float) -> list[Row]:
+def _replaced(rows: Writer, space: Space, draft: NewRow, now: float) -> list[Row]:
     """The current memories that this one takes the place of: the one under its key, the one it names by id."""
     found = [rows.keyed(space, draft.session_id, draft.key)] if draft.key else []
     if draft.supersedes is not None:
@@ -125,7 +125,7 @@ def _replaced(rows: Writer, space: Space, draft: Draft, now: float) -> list[Row]
     return list({old.id: old for old in living if old is not None}.values())
 
 
-def _named(rows: Writer, space: Space, draft: Draft, memory_id: str, now: float) -> Row:
+def _named(rows: Writer, space: Space, draft: NewRow, memory_id: str, now: float) -> Row:
     """The memory of that id, or the current one that has taken its place since."""
     row = rows.find(space, memory_id, now)
     if row is None or row.session_id != draft.session_id:
@@ -142,7 +142,7 @@ def _unless_expired(rows: Writer, space: Space, row: Row | None, now: float) -> 
     return row
 
 
-def _merged(rows: Writer, space: Space, old: Row, draft: Draft, said: Row, now: float) -> Row:
+def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, said: Row, now: float) -> Row:
     """The same text again: what it brings along is added, and it counts as said now."""
     new = replace(
         old,
@@ -167,7 +167,7 @@ def revised(rows: Writer, space: Space, old: Row, new: Row) -> Row:
 
 
 @dataclass(frozen=True)
-class Change:
+class RowChange:
     """What is to change about a memory; None leaves as it is. A `ttl` of 0 removes the lifetime."""
 
     content: str | None = None
@@ -178,7 +178,7 @@ class Change:
     ttl: int | None = None
 
 
-def update(rows: Writer, space: Space, old: Row, change: Change, now: float) -> Row:
+def update(rows: Writer, space: Space, old: Row, change: RowChange, now: float) -> Row:
     """Change a current memory; its former text becomes history."""
     if old.superseded_by is not None:
         raise ConflictError(f"This memory was superseded by {old.superseded_by}: update that one", status=409)
@@ -227,7 +227,7 @@ def restore(rows: Writer, space: Space, exported: Row, now: float) -> bool:
     return True
 
 
-def _fresh(draft: Draft, client_id: str | None, number: int, now: float, after: float = _EVER) -> Row:
+def _fresh(draft: NewRow, client_id: str | None, number: int, now: float, after: float = _EVER) -> Row:
     said_at = max(now, after + _TICK) if draft.said_at is None else min(draft.said_at, now)
     return Row(
         number=number,
@@ -247,7 +247,7 @@ def _fresh(draft: Draft, client_id: str | None, number: int, now: float, after: 
     )
 
 
-def _next_number(rows: Writer, space: Space, draft: Draft, now: float) -> int:
+def _next_number(rows: Writer, space: Space, draft: NewRow, now: float) -> int:
     """The next number, after a gap where a conversation ends: neighbours in number support each other in a recall."""
     session_id, at = rows.last_said(space) or (None, -math.inf)
     goes_on = session_id == draft.session_id and abs(now - at) <= PAUSE
@@ -262,7 +262,7 @@ def _expired(row: Row, now: float) -> bool:
     return row.expires_at is not None and row.expires_at <= now
 
 
-def _expiry(draft: Draft, now: float) -> float | None:
+def _expiry(draft: NewRow, now: float) -> float | None:
     return None if draft.pinned or draft.ttl is None else now + draft.ttl
 
 
@@ -277,7 +277,7 @@ def _as_uuid(client_id: str | None) -> str | None:
         return None
 
 
-def _fingerprint(place: Place, draft: Draft) -> bytes:
+def _fingerprint(place: Place, draft: NewRow) -> bytes:
     # Not the lifetime, and not when it was said: what waited in an outbox arrives with what is left of the one and
     # with the other, and is still the same memory.
     said: list[object] = [place.agent, draft.content, draft.memory_type, draft.session_id]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
 from kronmem.api.replies import AgentReply, ExplanationReply, FlatHitReply, HitReply, MemoryReply, StateReply
-from kronmem.engine.recall import Hit
+from kronmem.engine.recall import FoundRow
 from kronmem.engine.scoring import Score
 from kronmem.engine.store import Row, Space, StateValue
 
@@ -46,7 +46,7 @@ def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool
     }
 
 
-def hit(agent: str, found: Hit) -> HitReply:
+def hit(agent: str, found: FoundRow) -> HitReply:
     """A memory with its scores around it, as the vendor's server says it."""
     return {
         "memory": memory(agent, found.row),
@@ -59,7 +59,7 @@ def hit(agent: str, found: Hit) -> HitReply:
     }
 
 
-def flat_hit(agent: str, found: Hit) -> FlatHitReply:
+def flat_hit(agent: str, found: FoundRow) -> FlatHitReply:
     """A memory with its scores among its fields, as the vendor's tutorials say it."""
     return {
         **memory(agent, found.row),
@@ -77,7 +77,7 @@ def explanation(score: Score | None) -> ExplanationReply | None:
     return {"words": score.words, "meaning": score.meaning, "speaker": score.speaker} if score else None
 
 
-def context(hits: Sequence[Hit]) -> str:
+def context(hits: Sequence[FoundRow]) -> str:
     """One line a memory; empty when there is none."""
     lines = [f"- {' '.join(h.row.content.split())} (confidence: {h.confidence:.2f})" for h in hits]
     return "\n".join(["[KRONMEM CONTEXT]", *lines]) if lines else ""

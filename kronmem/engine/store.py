@@ -38,7 +38,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Draft:
+class NewRow:
     """A memory about to be written; `ttl` in seconds, `client_id` the id its sender gave it."""
 
     content: str

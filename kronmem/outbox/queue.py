@@ -25,7 +25,7 @@ from kronmem.outbox import rows
 from kronmem.outbox.disk import DurableFile
 from kronmem.outbox.lease import is_gone, me
 from kronmem.outbox.policy import Delay
-from kronmem.outbox.rows import COLUMNS, Row, UnreadableRowError, Waiting
+from kronmem.outbox.rows import COLUMNS, QueuedRow, UnreadableRowError, Waiting
 
 T = TypeVar("T")
 
@@ -157,7 +157,7 @@ class OutboxFile:
             (lane.service, lane.mark, seq, seq, CLAIMED),
         ).fetchall()
         taken: list[Waiting] = []
-        for row in map(Row._make, found):
+        for row in map(QueuedRow._make, found):
             if _is_held(row.lease, row.noted, row.holder, now):  # one before it came in late: retried or adopted
                 break
             try:
@@ -367,10 +367,10 @@ class OutboxFile:
         values = (lane.service, lane.mark, service, lane.service, lane.mark)
         return self.write(lambda db: db.execute(sql + where, values).rowcount)
 
-    def _rows(self, condition: str, lane: Lane) -> list[Row]:
+    def _rows(self, condition: str, lane: Lane) -> list[QueuedRow]:
         sql = f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND {condition} ORDER BY seq"
         found = self.read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchall())
-        return [Row._make(one) for one in found]
+        return [QueuedRow._make(one) for one in found]
 
     def _count(self, condition: str, lane: Lane) -> int:
         sql = f"SELECT count(*) FROM waiting WHERE service = ? AND {condition}"

@@ -22,7 +22,7 @@ COLUMNS = (
 """Texts as bytes: SQLite keeps what it is given, UTF-8 or not, and one bad row must not hide the others."""
 
 
-class Row(NamedTuple):
+class QueuedRow(NamedTuple):
     """A row as it is on disk."""
 
     seq: int
@@ -76,7 +76,7 @@ def _is_default(draft: Draft, name: str) -> bool:
     return bool(getattr(draft, name) == default)
 
 
-def decode(row: Row) -> Draft:
+def decode(row: QueuedRow) -> Draft:
     """The memory in a row, or `UnreadableRowError` with the reason."""
     try:
         body: object = json.loads(row.body.decode())
@@ -94,12 +94,12 @@ def decode(row: Row) -> Draft:
         raise UnreadableRowError(f"the body is not JSON ({error.msg})") from None
 
 
-def waiting(row: Row, lease: float) -> Waiting:
+def waiting(row: QueuedRow, lease: float) -> Waiting:
     """A row that can be sent."""
     return Waiting(row.seq, decode(row), row.created, row.attempts, row.refused, bool(row.cancelled), lease)
 
 
-def dead_letter(row: Row) -> DeadLetter:
+def dead_letter(row: QueuedRow) -> DeadLetter:
     """A row that was set aside; one that cannot be read comes with its bytes."""
     try:
         draft, raw = decode(row), None
@@ -116,7 +116,7 @@ def dead_letter(row: Row) -> DeadLetter:
     )
 
 
-def queued_memory(row: Row) -> QueuedMemory:
+def queued_memory(row: QueuedRow) -> QueuedMemory:
     """A row that waits."""
     try:
         draft = decode(row)
@@ -137,7 +137,7 @@ def queued_memory(row: Row) -> QueuedMemory:
     )
 
 
-def _shown(row: Row) -> Draft:
+def _shown(row: QueuedRow) -> Draft:
     return Draft(row.agent.decode(errors="replace"), row.id.decode(errors="replace"), row.body.decode(errors="replace"))
 
 

@@ -6,7 +6,7 @@ both versions work on one file at the same time.
 
 from __future__ import annotations
 
-from kronmem.sqlite_file import Schema
+from kronmem.sqlite_file import FileSchema
 
 _HEAD = "service, mark, agent, seq, max(backoff, asked, lease), noted, lease"
 
@@ -18,7 +18,7 @@ def _head_again(row: str) -> str:
         INSERT OR IGNORE INTO head SELECT {_HEAD} FROM waiting WHERE {lane} AND dead = 0 ORDER BY seq LIMIT 1;"""
 
 
-SCHEMA = Schema(
+SCHEMA = FileSchema(
     application_id=0x6B726F6F,
     version=1,
     create=(

@@ -123,7 +123,7 @@ class Sender:
             pass  # there may be none to ask for
         fresh = f"ping {secrets.token_hex(4)}"
         try:
-            question = calls.recall(agent_id, fresh, 1, calls.Scope(), None, most=MOST_HITS)
+            question = calls.recall(agent_id, fresh, 1, calls.MemoryFilter(), None, most=MOST_HITS)
             drive(exchange(question, self.link, timeout), self.transport)
         except KronmemError:
             return False

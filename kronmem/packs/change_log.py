@@ -35,7 +35,7 @@ class KeyValue(Protocol):
         ...
 
 
-class Journal:
+class ChangeLog:
     """The changes of one value under one key. Not for two writers at the same time."""
 
     def __init__(self, state: KeyValue, key: str, kind: str) -> None:

@@ -68,7 +68,7 @@ class Turn:
 
     def __init__(self, parts: TurnMemory, memory: AsyncReadingMemory | None) -> None:
         self._parts, self._memory = parts, memory
-        self._budget = Budget(parts.memory.timeout)
+        self._budget = TimeBudget(parts.memory.timeout)
 
     async def block(self, words: str) -> str:
         """The injected block for the user's words; "" when nothing fits, and when memory fails."""
@@ -90,7 +90,7 @@ class Turn:
         return memory.block(await memory.recall(as_question(words), self._parts.limit))
 
 
-class Budget:
+class TimeBudget:
     """The seconds that the calls of one hook may take together."""
 
     def __init__(self, timeout: float) -> None:

@@ -5,6 +5,6 @@ A file that cannot be used is a `StoreError` that names it; it is never replaced
 
 from kronmem.sqlite_file.failures import DiskFullError
 from kronmem.sqlite_file.file import MEMORY, SqliteFile
-from kronmem.sqlite_file.opening import Schema
+from kronmem.sqlite_file.opening import FileSchema
 
-__all__ = ["MEMORY", "DiskFullError", "Schema", "SqliteFile"]
+__all__ = ["MEMORY", "DiskFullError", "FileSchema", "SqliteFile"]

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.sqlite_file.failures import is_busy, translated
-from kronmem.sqlite_file.opening import Schema, SetConnection, connect, prepare, secure
-from kronmem.sqlite_file.thread_slots import Place, Places
+from kronmem.sqlite_file.opening import FileSchema, SetConnection, connect, prepare, secure
+from kronmem.sqlite_file.thread_slots import Slot, Slots
 
 MEMORY = ":memory:"
 _POOL = 8
@@ -34,14 +34,17 @@ class SqliteFile:
     """
 
     def __init__(
-        self, path: str, schema: Schema, on_connect: Callable[[sqlite3.Connection], object] = lambda connection: None
+        self,
+        path: str,
+        schema: FileSchema,
+        on_connect: Callable[[sqlite3.Connection], object] = lambda connection: None,
     ) -> None:
         self._path, self._schema, self._on_connect = path, schema, on_connect
         self._idle: list[SetConnection] = []
         self._open: weakref.WeakSet[SetConnection] = weakref.WeakSet()
         self._memory: SetConnection | None = None
         """A database in memory lives as long as this connection."""
-        self._places: Places[SetConnection] = Places(1 if path == MEMORY else _POOL)
+        self._slots: Slots[SetConnection] = Slots(1 if path == MEMORY else _POOL)
         self._ready = False
         self._read_only = False
         self._closed = False
@@ -63,17 +66,17 @@ class SqliteFile:
     def transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[sqlite3.Connection]:
         """Begin, yield the connection, commit; undone if the block raises."""
         ends = time.monotonic() + timeout
-        if (left_over := self._places.left_over()) is not None:
+        if (left_over := self._slots.left_over()) is not None:
             self._reclaim(left_over)
-        place: Place[SetConnection] = Place()
+        slot: Slot[SetConnection] = Slot()
         with translated(self._path):
             try:
-                connection = self._begun(place, begin, ends, synchronous)
+                connection = self._begun(slot, begin, ends, synchronous)
                 yield connection
                 connection.execute("COMMIT")
             finally:
-                place.over = True  # said before anything that an interrupt could prevent
-                self._end(place)
+                slot.over = True  # said before anything that an interrupt could prevent
+                self._end(slot)
 
     def scrub(self, timeout: float, *, rewrite: bool = False) -> bool:
         """Move everything from the write-ahead log into the file and empty the log; False while a reader holds it.
@@ -81,25 +84,25 @@ class SqliteFile:
         `rewrite` also gets rid of what was deleted before deleted bytes were overwritten.
         """
         ends = time.monotonic() + timeout
-        place: Place[SetConnection] = Place()
+        slot: Slot[SetConnection] = Slot()
         with translated(self._path):
             try:
-                self._enter(place, ends)
-                place.connection = connection = self._take(ends)
+                self._enter(slot, ends)
+                slot.connection = connection = self._take(ends)
                 connection.wait_until(ends)
                 if rewrite:
                     connection.execute("VACUUM")
                 return not connection.value("PRAGMA wal_checkpoint(TRUNCATE)", ends)
             finally:
-                place.over = True
-                self._end(place)
+                slot.over = True
+                self._end(slot)
 
-    def _begun(self, place: Place[SetConnection], begin: str, ends: float, synchronous: str) -> SetConnection:
+    def _begun(self, slot: Slot[SetConnection], begin: str, ends: float, synchronous: str) -> SetConnection:
         while True:
-            self._enter(place, ends)
+            self._enter(slot, ends)
             stretch = min(ends, time.monotonic() + SLICE)
             try:
-                place.connection = connection = self._take(stretch)
+                slot.connection = connection = self._take(stretch)
                 connection.wait_until(stretch)
                 if begin != "BEGIN":  # a reader need not say how to write
                     connection.commit_with(synchronous)
@@ -109,16 +112,16 @@ class SqliteFile:
             except sqlite3.Error as error:
                 if not is_busy(error) or time.monotonic() >= ends:
                     raise
-            self._end(place)  # a fork may come in between
+            self._end(slot)  # a fork may come in between
             time.sleep(0.001)
 
-    def _enter(self, place: Place[SetConnection], ends: float) -> None:
-        if not self._places.enter(place, ends):
+    def _enter(self, slot: Slot[SetConnection], ends: float) -> None:
+        if not self._slots.enter(slot, ends):
             raise DeadlineError(f"no connection to {self._path} became free in time", sent=False)
 
-    def _end(self, place: Place[SetConnection]) -> None:
-        # In this order an interrupt at any step leaves either the place to be found again or nothing but garbage.
-        connection = place.connection
+    def _end(self, slot: Slot[SetConnection]) -> None:
+        # In this order an interrupt at any step leaves either the slot to be found again or nothing but garbage.
+        connection = slot.connection
         if connection is not None and connection in self._open:
             try:
                 if connection.in_transaction:  # not after an error upon which SQLite has rolled back by itself
@@ -126,24 +129,24 @@ class SqliteFile:
             except sqlite3.Error:
                 connection.close()
                 self._open.discard(connection)
-            place.connection = None
+            slot.connection = None
             if self._closed:
                 connection.close()
             elif connection in self._open and connection is not self._memory:
                 self._idle.append(connection)
-        self._places.leave(place)
+        self._slots.leave(slot)
 
-    def _reclaim(self, place: Place[SetConnection]) -> None:
+    def _reclaim(self, slot: Slot[SetConnection]) -> None:
         """End a transaction of this thread that an interrupt cut off: its frames may live on in a traceback.
 
         Should it still run, below the signal handler that begins another one now, then it fails with a `StoreError`.
         """
-        connection = place.connection
-        if place.over or connection is None or connection is self._memory:
-            return self._end(place)
+        connection = slot.connection
+        if slot.over or connection is None or connection is self._memory:
+            return self._end(slot)
         connection.close()
         self._open.discard(connection)
-        return self._end(place)
+        return self._end(slot)
 
     def _take(self, ends: float) -> SetConnection:
         if self._closed:
@@ -177,23 +180,23 @@ class SqliteFile:
 
     def before_fork(self) -> None:
         """Hold back other threads, let those inside finish, close the file."""
-        self._places.closed = True
-        if self._places.lock.acquire(timeout=0.1):  # a thread that saw the door open is inside now
-            self._places.lock.release()
+        self._slots.closed = True
+        if self._slots.lock.acquire(timeout=0.1):  # a thread that saw the door open is inside now
+            self._slots.lock.release()
         until = time.monotonic() + REST_AT_FORK
-        while (busy := self._places.others()) and time.monotonic() < until:
+        while (busy := self._slots.others()) and time.monotonic() < until:
             time.sleep(0.001)
         if not busy and self._path != MEMORY:
             self._close_idle()
 
     def after_fork(self, *, child: bool) -> None:
         """Let threads in again; the child begins without the parent's connections."""
-        self._places.closed = False
+        self._slots.closed = False
         if child:
             self._start_over()
 
     def _start_over(self) -> None:
-        self._places = Places(1 if self._path == MEMORY else _POOL)
+        self._slots = Slots(1 if self._path == MEMORY else _POOL)
         if self._path != MEMORY:  # a copy of memory is the child's own
             _orphans.extend(self._open)
             self._idle, self._open = [], weakref.WeakSet()

@@ -18,7 +18,7 @@ ENDINGS = ("", "-wal", "-shm")
 
 
 @dataclass(frozen=True)
-class Schema:
+class FileSchema:
     """The tables of a file, the mark that tells whose file it is, and the way from older versions."""
 
     application_id: int
@@ -123,7 +123,7 @@ def _tighten(path: str, mode: int) -> None:
             raise StoreError(f"others have access to {path}, and it is not ours to change: run  {command}") from error
 
 
-def prepare(connection: SetConnection, path: str, schema: Schema, ends: float, *, read_only: bool) -> None:
+def prepare(connection: SetConnection, path: str, schema: FileSchema, ends: float, *, read_only: bool) -> None:
     """Check whose file it is and bring it up to this version, together with every other process that opens it now."""
     version = _check(connection, path, schema, ends)
     if read_only:
@@ -144,7 +144,7 @@ def prepare(connection: SetConnection, path: str, schema: Schema, ends: float, *
             connection.execute("ROLLBACK")
 
 
-def _steps(connection: SetConnection, schema: Schema, ends: float) -> list[str]:
+def _steps(connection: SetConnection, schema: FileSchema, ends: float) -> list[str]:
     version = int(connection.value("PRAGMA user_version", ends))
     steps = [f"PRAGMA application_id = {schema.application_id}", f"PRAGMA user_version = {schema.version}"]
     if version == 0:
@@ -156,13 +156,13 @@ def _steps(connection: SetConnection, schema: Schema, ends: float) -> list[str]:
     return steps
 
 
-def _complete(connection: SetConnection, schema: Schema, ends: float) -> bool:
+def _complete(connection: SetConnection, schema: FileSchema, ends: float) -> bool:
     if schema.added is None:
         return True
     return bool(connection.value(f"SELECT count(*) FROM sqlite_master WHERE name = '{schema.added[0]}'", ends))
 
 
-def _check(connection: SetConnection, path: str, schema: Schema, ends: float) -> int:
+def _check(connection: SetConnection, path: str, schema: FileSchema, ends: float) -> int:
     version = int(connection.value("PRAGMA user_version", ends))
     if version > schema.version:
         raise StoreError(f"{path} was written by a newer kronmem (schema {version}, known {schema.version}): upgrade")

@@ -1,4 +1,4 @@
-"""A bounded number of threads inside, kept by thread, so that an interrupt at any step takes no place for good."""
+"""A bounded number of threads inside, kept by thread, so that an interrupt at any step takes no slot for good."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_AGAIN = 0.05
 
 
 @dataclass(eq=False)
-class Place(Generic[C]):
+class Slot(Generic[C]):
     """One transaction of one thread and the connection it uses."""
 
     thread: int = field(default_factory=threading.get_ident)
@@ -24,25 +24,25 @@ class Place(Generic[C]):
     over: bool = False
 
 
-class Places(Generic[C]):
+class Slots(Generic[C]):
     """Counts the threads inside by their identity.
 
     A counter that an exception out of a signal handler skips is wrong for ever; here the same thread's next entry
-    takes over the place that its interrupted call left.
+    takes over the slot that its interrupted call left.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self.lock = threading.Lock()  # only ever taken by `with`, which no interrupt can part from its release
-        self._inside: dict[int, Place[C]] = {}
+        self._inside: dict[int, Slot[C]] = {}
         self._freed: SimpleQueue[None] = SimpleQueue()
         self._waiting = 0
         self.closed = False
         """Nobody enters: a fork waits for those inside, and a busy file is never empty by itself."""
 
-    def enter(self, place: Place[C], ends: float) -> bool:
+    def enter(self, slot: Slot[C], ends: float) -> bool:
         """Go in when there is room, at the latest at `ends`; False when there was none."""
-        while not self._entered(place):
+        while not self._entered(slot):
             left = ends - time.monotonic()
             if left <= 0:
                 return False
@@ -55,22 +55,22 @@ class Places(Generic[C]):
                 self._waiting -= 1
         return True
 
-    def _entered(self, place: Place[C]) -> bool:
+    def _entered(self, slot: Slot[C]) -> bool:
         with self.lock:
-            if not self.closed and (place.thread in self._inside or len(self._inside) < self._size):
-                self._inside[place.thread] = place
+            if not self.closed and (slot.thread in self._inside or len(self._inside) < self._size):
+                self._inside[slot.thread] = slot
                 return True
         return False
 
-    def leave(self, place: Place[C]) -> None:
+    def leave(self, slot: Slot[C]) -> None:
         """Go out; twice is once."""
-        if self._inside.get(place.thread) is place:
-            self._inside.pop(place.thread, None)
+        if self._inside.get(slot.thread) is slot:
+            self._inside.pop(slot.thread, None)
         if self._waiting > 0:
             self._freed.put(None)
 
-    def left_over(self) -> Place[C] | None:
-        """The calling thread's last place, if an interrupt came before it was left."""
+    def left_over(self) -> Slot[C] | None:
+        """The calling thread's last slot, if an interrupt came before it was left."""
         return self._inside.get(threading.get_ident())
 
     def others(self) -> bool:

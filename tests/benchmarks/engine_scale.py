@@ -24,7 +24,7 @@ from kronmem.engine.engine import Engine
 from kronmem.engine.recall import Search
 from kronmem.engine.remembering import Place
 from kronmem.engine.sqlite.store import SqliteStore
-from kronmem.engine.store import Draft
+from kronmem.engine.store import NewRow
 
 PARTITION = 1000
 BATCH = 1000
@@ -115,7 +115,7 @@ def fill(engine: Engine, rival: Rival, language: Language, first: int, last: int
     for start in range(first, last, BATCH):
         part, texts = f"agent-{start // size}", list(islice(source, BATCH))
         began = time.perf_counter()
-        engine.remember(Place("", part), [Draft(t) for t in texts])
+        engine.remember(Place("", part), [NewRow(t) for t in texts])
         middle = time.perf_counter()
         rival.add(part, texts)
         ours, theirs = ours + middle - began, theirs + time.perf_counter() - middle
@@ -146,7 +146,7 @@ def single_writes(engine: Engine, times: int, seed: int) -> float:
     texts = list(islice(Language(seed).memories(), times))
     began = time.perf_counter()
     for one in texts:
-        engine.remember(Place("", "single"), [Draft(one)])
+        engine.remember(Place("", "single"), [NewRow(one)])
     return times / (time.perf_counter() - began)
 
 
@@ -217,7 +217,7 @@ def fill_all(engines: dict[str, Engine], language: Language, first: int, last: i
         texts = list(islice(source, BATCH))
         for name, engine in engines.items():
             began = time.perf_counter()
-            engine.remember(Place("", f"agent-{start // PARTITION}"), [Draft(t) for t in texts])
+            engine.remember(Place("", f"agent-{start // PARTITION}"), [NewRow(t) for t in texts])
             spent[name] += time.perf_counter() - began
     return spent
 

@@ -21,11 +21,11 @@ from kronmem import (
     UnavailableError,
 )
 from kronmem.core import calls, flows
-from kronmem.core.exchange import Breaker, Budget, Link, Pause, exchange
+from kronmem.core.exchange import Breaker, Link, Pause, RetryBudget, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Reply, Request, retry_after
 
-RECALL = calls.recall("alice", "question", 5, calls.Scope(), None, most=20)
+RECALL = calls.recall("alice", "question", 5, calls.MemoryFilter(), None, most=20)
 FORGET = calls.forget("alice", "m1")
 FOUND = Reply(200, b'{"results": []}')
 NO_UUID = Reply(422, b'{"detail":[{"type":"uuid_parsing","loc":["path","agent_id"],"msg":"no","input":"alice"}]}')
@@ -228,7 +228,7 @@ def test_an_agent_that_vanished_is_looked_up_again() -> None:
 
 @pytest.mark.parametrize("name", ["0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d", "0b9f1c1e6d5a4d3f9c552f3f3a0f7b1d"])
 def test_a_uuid_of_the_users_own_is_a_name_like_any_other(name: str) -> None:
-    read = calls.recall(name, "question", 5, calls.Scope(), None, most=20)
+    read = calls.recall(name, "question", 5, calls.MemoryFilter(), None, most=20)
     assert steps(read, NO_AGENT, agents()).run() == []
     write, made = (
         calls.remember(calls.Draft(name, "id-1", "text")),
@@ -310,7 +310,7 @@ def test_an_outage_costs_few_requests_and_fails_fast() -> None:
 
 
 def test_retries_are_bounded_by_a_budget_that_successes_refill() -> None:
-    budget = Budget()
+    budget = RetryBudget()
     assert [budget.spend() for _ in range(11)] == [True] * 10 + [False]
     for _ in range(4):
         budget.earn()
@@ -363,7 +363,7 @@ def listing(first: int, count: int, total: int) -> Reply:
 
 
 def test_pages_already_read_are_read_again_when_memories_were_deleted() -> None:
-    walk = Walk("alice", calls.Scope())
+    walk = Walk("alice", calls.MemoryFilter())
     pages = [(1, listing(0, 100, 250)), (2, listing(200, 50, 150)), (1, listing(100, 100, 100)), (1, listing(0, 0, 0))]
     given: list[str] = []
     for number, reply in pages:

@@ -31,9 +31,9 @@ PARSED = {
 }
 CALLS: dict[str, Any] = {
     "remember": calls.remember(calls.Draft("a", "id", "text")),
-    "recall": calls.recall("a", "question", 20, calls.Scope(), None, most=20),
-    "inject_context": calls.inject_context("a", "question", 20, calls.Scope(), None, most=20),
-    "page": calls.page("a", calls.Scope(), 1, None),
+    "recall": calls.recall("a", "question", 20, calls.MemoryFilter(), None, most=20),
+    "inject_context": calls.inject_context("a", "question", 20, calls.MemoryFilter(), None, most=20),
+    "page": calls.page("a", calls.MemoryFilter(), 1, None),
     "clear": calls.clear("a"),
     "sessions": calls.sessions("a"),
     "agents": calls.agents(),
@@ -102,7 +102,7 @@ def test_what_a_success_says_arrives() -> None:
 
 def test_superseded_and_foreign_hits_of_a_recorded_recall_are_left_out() -> None:
     sample = next(one for one in SAMPLES if one["name"] == "supersede.recall_graph_path_returns_superseded")
-    within = calls.scope("preference", "bob", ())
+    within = calls.memory_filter("preference", "bob", ())
     assert read(calls.recall("a", "What about Billing", 1, within, 0.9, most=20), reply(sample)) == []
     (only,) = read(CALLS["recall"], reply(sample))
     assert only.content == "Billing listens on port ninety at Lyon"

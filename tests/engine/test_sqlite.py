@@ -21,7 +21,7 @@ from kronmem import Client
 from kronmem.engine.sqlite.schema import SCHEMA
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.errors import DeadlineError, StoreError
-from kronmem.sqlite_file import Schema, SqliteFile
+from kronmem.sqlite_file import FileSchema, SqliteFile
 from tests.engine.calling import Caller, calling
 
 
@@ -416,7 +416,7 @@ class Interrupted(BaseException):
     """Raised by a signal handler, wherever the thread happens to be."""
 
 
-PLAIN = Schema(application_id=1, version=1, create=("CREATE TABLE t(x)",))
+PLAIN = FileSchema(application_id=1, version=1, create=("CREATE TABLE t(x)",))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised inside a destructor

@@ -110,7 +110,7 @@ def test_a_resolution_that_fails_or_is_given_up_is_taken_over() -> None:
     link = Link(lambda: 0.0, lambda: 1.0)
     no_uuid = Reply(422, b'{"detail":[{"type":"uuid_parsing","loc":["path","agent_id"]}]}')
     listed = Reply(200, json.dumps([{"id": "u1", "name": "alice", "created_at": None}]).encode())
-    recall = calls.recall("alice", "question", 5, calls.Scope(), None, most=20)
+    recall = calls.recall("alice", "question", 5, calls.MemoryFilter(), None, most=20)
     first, second = exchange(recall, link, 10.0), exchange(recall, link, 10.0)
     for flow in (first, second):
         next(flow)
@@ -138,7 +138,7 @@ def test_whoever_waits_for_a_resolution_keeps_its_own_deadline() -> None:
     now = 0.0
     link = Link(lambda: now, lambda: 1.0)
     link.names.flights["alice"] = Flight()
-    flow = exchange(calls.recall("alice", "question", 5, calls.Scope(), None, most=20), link, 1.0)
+    flow = exchange(calls.recall("alice", "question", 5, calls.MemoryFilter(), None, most=20), link, 1.0)
     next(flow)
     step = flow.send(Reply(422, b'{"detail":[{"type":"uuid_parsing","loc":["path","agent_id"]}]}'))
     with pytest.raises(DeadlineError, match="'alice'"):

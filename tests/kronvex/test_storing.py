@@ -340,7 +340,7 @@ def test_a_kill_at_any_step_loses_nothing_and_doubles_nothing(scene: Scene) -> N
         heir.recover()
         assert [shown(one) for one in others] == before
         heir.call(calls.remember(wanted))  # the outbox delivers the row once more
-        heir.call(calls.recall("alice", "alpha bravo", 20, calls.Scope(), None, most=20))
+        heir.call(calls.recall("alice", "alpha bravo", 20, calls.MemoryFilter(), None, most=20))
         assert [shown(one) for one in others] == before
         assert disk.entries == []
         alive = [one for one in agent.kept() if one not in others and not one.superseded_by]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kronmem import Client, DeadlineError
-from kronmem.sqlite_file import Schema, SqliteFile
+from kronmem.sqlite_file import FileSchema, SqliteFile
 from tests.outbox.services import keeping, texts
 from tests.services import RawServer
 
@@ -125,7 +125,7 @@ def test_children_forked_during_first_use_work(tmp_path: Path) -> None:
     ended_well(children)
 
 
-PLAIN = Schema(application_id=1, version=1, create=("CREATE TABLE t(x)",))
+PLAIN = FileSchema(application_id=1, version=1, create=("CREATE TABLE t(x)",))
 
 
 def test_a_child_forked_while_another_thread_is_in_a_transaction_gets_the_lock_later(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kronmem import Client, InvalidInputError, KronmemError, ReplyError, State
-from kronmem.packs.change_log import Journal, apply, differences
+from kronmem.packs.change_log import ChangeLog, apply, differences
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -39,25 +39,25 @@ def state() -> State:
 
 
 def test_a_journal_is_read_back_and_gone_on_with(state: State) -> None:
-    assert Journal(state, "chat", "chat").read() is None
-    first = Journal(state, "chat", "chat")
+    assert ChangeLog(state, "chat", "chat").read() is None
+    first = ChangeLog(state, "chat", "chat")
     first.begin([(["list"], 0, [1])], {"about": "x"})
     first.append([(["list"], 1, [2])])
-    second = Journal(state, "chat", "chat")
+    second = ChangeLog(state, "chat", "chat")
     head = second.read()
     assert head is not None
     assert (head["value"], head["about"]) == ({"list": [1, 2]}, "x")
     second.append([(["list"], 2, [3])])
-    head = Journal(state, "chat", "chat").read()
+    head = ChangeLog(state, "chat", "chat").read()
     assert head is not None
     assert head["value"] == {"list": [1, 2, 3]}
 
 
 def test_a_new_value_leaves_nothing_of_the_old_one(state: State) -> None:
-    journal = Journal(state, "chat", "chat")
+    journal = ChangeLog(state, "chat", "chat")
     journal.begin([(["list"], 0, ["old"])], {})
     journal.append([(["list"], 1, ["old"])])
-    again = Journal(state, "chat", "chat")
+    again = ChangeLog(state, "chat", "chat")
     again.read()
     again.begin([(["list"], 0, ["new"])], {})
     assert len(state.keys()) == 2
@@ -65,7 +65,7 @@ def test_a_new_value_leaves_nothing_of_the_old_one(state: State) -> None:
 
 
 def test_a_new_value_that_cannot_be_stored_leaves_the_old_one(state: State) -> None:
-    journal = Journal(state, "chat", "chat")
+    journal = ChangeLog(state, "chat", "chat")
     journal.begin([(["list"], 0, ["old"])], {})
 
     class Full(State):
@@ -78,11 +78,11 @@ def test_a_new_value_that_cannot_be_stored_leaves_the_old_one(state: State) -> N
 
         get, delete = state.get, state.delete  # type: ignore[assignment] # bound to the real one
 
-    again = Journal(Full(), "chat", "chat")
+    again = ChangeLog(Full(), "chat", "chat")
     again.read()
     with pytest.raises(KronmemError, match="disk full"):
         again.begin([(["list"], 0, ["new"])], {})
-    head = Journal(state, "chat", "chat").read()
+    head = ChangeLog(state, "chat", "chat").read()
     assert head is not None
     assert head["value"] == {"list": ["old"]}
 
@@ -90,8 +90,8 @@ def test_a_new_value_that_cannot_be_stored_leaves_the_old_one(state: State) -> N
 def test_what_is_no_journal_is_told_apart(state: State) -> None:
     state.set("list", [1, 2])
     with pytest.raises(InvalidInputError, match="not a chat"):
-        Journal(state, "list", "chat").read()
+        ChangeLog(state, "list", "chat").read()
     state.set("old", {"kind": "chat", "sides": {}})
-    assert Journal(state, "old", "chat").read() == {"kind": "chat", "sides": {}}
+    assert ChangeLog(state, "old", "chat").read() == {"kind": "chat", "sides": {}}
     with pytest.raises(ReplyError):
         apply({"list": []}, [(["list"], 3, ["a gap"])])

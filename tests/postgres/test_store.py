@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kronmem import Client, ConfigError
-from kronmem.engine.postgres.pool import Session
+from kronmem.engine.postgres.pool import Transaction
 from kronmem.engine.postgres.schema import SCHEMA, schema
 from kronmem.engine.postgres.store import PostgresStore
 from kronmem.errors import DeadlineError, StoreError, TransportError
@@ -103,7 +103,7 @@ def test_an_older_database_is_migrated_once(database: str) -> None:
     with calling(database) as call:
         call.remember("tea at five")
 
-    def step(session: Session) -> None:
+    def step(session: Transaction) -> None:
         session.run("ALTER TABLE kronmem.spaces ADD COLUMN colour text")  # fails if it is done twice
 
     newer = replace(old, version=3, migrations={2: step})
@@ -122,7 +122,7 @@ def test_a_failed_migration_changes_nothing(database: str) -> None:
     with calling(database) as call:
         call.remember("tea at five")
 
-    def step(session: Session) -> None:
+    def step(session: Transaction) -> None:
         session.run("DELETE FROM kronmem.memories")
         session.run("ALTER TABLE kronmem.nothing ADD COLUMN colour text")
 

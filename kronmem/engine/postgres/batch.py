@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kronmem.engine.postgres.pool import Session, Value
+from kronmem.engine.postgres.pool import Transaction, Value
 from kronmem.engine.postings import LENGTH_BITS, digest, pack_parts
 from kronmem.engine.store import Indexed, Receipt, Row
 
@@ -49,7 +49,7 @@ class Batch:
         self.receipts.append((space, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now))
         self.names.add((space, client_id, "receipt"))
 
-    def send(self, session: Session) -> None:
+    def send(self, session: Transaction) -> None:
         """Insert everything."""
         if self.memories:
             session.run_many(_MEMORY, self.memories)

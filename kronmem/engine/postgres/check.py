@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kronmem.engine.postgres.pool import Pool, Session
+from kronmem.engine.postgres.pool import PostgresPool, Transaction
 from kronmem.engine.postgres.schema import SCHEMA, is_ready
 from kronmem.errors import KronmemError, StoreError
 
@@ -37,7 +37,7 @@ class Examination:
 
 def examine(url: str, timeout: float = 5.0, *, connections: int = 8) -> Examination:
     """Look at the server, the tables, what this role may do with them, and what they take."""
-    pool = Pool(url, 1)
+    pool = PostgresPool(url, 1)
     looks: list[Look] = []
     try:
         with pool.transaction(_LOOK, timeout) as session:
@@ -54,7 +54,7 @@ def examine(url: str, timeout: float = 5.0, *, connections: int = 8) -> Examinat
     return Examination(tuple(looks), ready and all(look.ok for look in looks))
 
 
-def _server(session: Session, place: str, connections: int) -> Iterator[Look]:
+def _server(session: Transaction, place: str, connections: int) -> Iterator[Look]:
     [(version, encoding, replica, limit, used)] = session.ask(
         """SELECT split_part(version(), ' ', 2), current_setting('server_encoding'), pg_is_in_recovery(),
         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
@@ -70,14 +70,14 @@ def _server(session: Session, place: str, connections: int) -> Iterator[Look]:
     yield Look("pgvector", _pgvector(session))
 
 
-def _pgvector(session: Session) -> str:
+def _pgvector(session: Transaction) -> str:
     sql = "SELECT default_version, installed_version FROM pg_available_extensions WHERE name = 'vector'"
     for available, installed in session.ask(sql):
         return f"{installed} installed" if installed else f"{available} available, not installed in this database"
     return "not available: with embed= vectors are kept as bytes, and nothing else changes"
 
 
-def _schema(session: Session, place: str) -> tuple[bool, tuple[str, bool]]:
+def _schema(session: Transaction, place: str) -> tuple[bool, tuple[str, bool]]:
     [(exists, use, create, make)] = session.ask(
         """SELECT n.oid IS NOT NULL, has_schema_privilege(n.oid, 'USAGE'), has_schema_privilege(n.oid, 'CREATE'),
         has_database_privilege(current_database(), 'CREATE')
@@ -99,7 +99,7 @@ def _schema(session: Session, place: str) -> tuple[bool, tuple[str, bool]]:
     )
 
 
-def _contents(session: Session) -> Iterator[Look]:
+def _contents(session: Transaction) -> Iterator[Look]:
     rights = session.ask(_TABLES)
     closed = [name for name, reads, _ in rights if not reads]
     fixed = [name for name, _, writes in rights if not writes]

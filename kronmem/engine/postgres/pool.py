@@ -72,7 +72,7 @@ def shown(url: str) -> str:
     return f"postgresql://{user}{host}{parts.path}"
 
 
-class Session:
+class Transaction:
     """A transaction under way: every statement gets what is left of its time."""
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], ends: float, granted: float) -> None:
@@ -124,7 +124,7 @@ class Session:
         self._granted = left
 
 
-class Pool:
+class PostgresPool:
     """Hands out transactions on a bounded number of connections. Connects when it has to."""
 
     def __init__(self, url: str, size: int) -> None:
@@ -143,13 +143,13 @@ class Pool:
         self._drop_idle()
 
     @contextmanager
-    def transaction(self, begin: str, timeout: float, *, wait: bool = True) -> Generator[Session]:
+    def transaction(self, begin: str, timeout: float, *, wait: bool = True) -> Generator[Transaction]:
         """Begin, yield the session, commit; undone if the block raises. Without `wait` only if one is free now."""
         ends = time.monotonic() + timeout
         with self._slot(timeout if wait else 0.0), self.translated():
             connection, born = self._begun(begin, ends)
             try:
-                yield Session(connection, ends, max(ends - time.monotonic(), 0.001))
+                yield Transaction(connection, ends, max(ends - time.monotonic(), 0.001))
                 connection.execute("COMMIT", prepare=False)
             finally:
                 self._give_back(connection, born)

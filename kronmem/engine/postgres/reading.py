@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kronmem.engine.postgres.pool import Session, Value, space_key
+from kronmem.engine.postgres.pool import Transaction, Value, space_key
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
 from kronmem.errors import StoreError
@@ -26,10 +26,10 @@ _ORDER = {"recent": "number DESC", "oldest": "number", "access_count": "accessed
 _BEYOND = {"recent": "number < %s", "oldest": "number > %s", "access_count": "(accessed, number) < (%s, %s)"}
 
 
-class Reading:
+class PostgresReader:
     """The `Reader` of a PostgreSQL database."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Transaction) -> None:
         self._session = session
         self._expired: dict[int, int] | None = None
         """After a list of spaces: how many memories of each have expired, asked once for all."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kronmem.engine.postgres.pool import Session, lock_key, space_key
+from kronmem.engine.postgres.pool import Transaction, lock_key, space_key
 from kronmem.errors import StoreError
 
 PARTITIONS = 16
@@ -79,11 +79,11 @@ _TABLES = (
 )
 
 
-Step = Callable[[Session], None]
+Step = Callable[[Transaction], None]
 
 
 @dataclass(frozen=True)
-class Schema:
+class PostgresSchema:
     """The tables of a database and, from each older version, the step that leads to the next."""
 
     version: int
@@ -91,20 +91,20 @@ class Schema:
     migrations: dict[int, Step] = field(default_factory=lambda: dict[int, Step]())
 
 
-def schema(partitions: int = PARTITIONS) -> Schema:
+def schema(partitions: int = PARTITIONS) -> PostgresSchema:
     """The tables in so many parts. What an existing database has, it keeps."""
     # Room for access counts in the one; in the other, an index-only scan reads what a vacuum has seen: do not wait
     # for it until a fifth of a large table is new.
     memories = _parts("memories", "fillfactor = 85", partitions)
     postings = _parts("postings", "autovacuum_vacuum_insert_scale_factor = 0.05", partitions)
     tables = (*_TABLES, *memories, *postings)
-    return Schema(2, (*_CREATE, *tables), {1: lambda session: _from_1(session, tables)})
+    return PostgresSchema(2, (*_CREATE, *tables), {1: lambda session: _from_1(session, tables)})
 
 
 SCHEMA = schema()
 
 
-def is_ready(session: Session, place: str, schema: Schema) -> bool:
+def is_ready(session: Transaction, place: str, schema: PostgresSchema) -> bool:
     """Is everything there? `StoreError` for what a newer kronmem or somebody else made."""
     version = _version(session, place)
     if version > schema.version:
@@ -112,7 +112,7 @@ def is_ready(session: Session, place: str, schema: Schema) -> bool:
     return version == schema.version
 
 
-def prepare(session: Session, place: str, schema: Schema) -> None:
+def prepare(session: Transaction, place: str, schema: PostgresSchema) -> None:
     """Create or migrate the tables, unless somebody else did while we waited for the lock."""
     session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     session.without_timeout()  # a migration takes as long as it takes; only the wait for others was bounded
@@ -129,18 +129,18 @@ def prepare(session: Session, place: str, schema: Schema) -> None:
     session.run("INSERT INTO kronmem.version VALUES (%s)", (schema.version,))
 
 
-def _steps(schema: Schema, version: int) -> list[Step]:
+def _steps(schema: PostgresSchema, version: int) -> list[Step]:
     if version == 0:
         return [lambda session: _run_all(session, schema.create)]
     return [schema.migrations[older] for older in range(version, schema.version)]
 
 
-def _run_all(session: Session, statements: Iterable[str]) -> None:
+def _run_all(session: Transaction, statements: Iterable[str]) -> None:
     for statement in statements:
         session.run(statement)
 
 
-def _from_1(session: Session, tables: Iterable[str]) -> None:
+def _from_1(session: Transaction, tables: Iterable[str]) -> None:
     """Copy the tables of schema 1: spaces had numbers from a sequence, and a hash of their names takes their place.
 
     The old tables go, so that a process of kronmem 0.1 fails at its next statement instead of writing rows that
@@ -173,7 +173,7 @@ _COPY = (
 )
 
 
-def _version(session: Session, place: str) -> int:
+def _version(session: Transaction, place: str) -> int:
     """The version of the tables; 0 where there are none."""
     tables = _tables(session)
     if tables and "version" not in tables:
@@ -183,7 +183,7 @@ def _version(session: Session, place: str) -> int:
     return version
 
 
-def _tables(session: Session) -> set[str]:
+def _tables(session: Transaction) -> set[str]:
     # Not to_regclass(): it may answer from a cache that has not heard of what was made while we waited for the lock.
     sql = """SELECT relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE nspname = 'kronmem' AND relkind IN ('r', 'p')"""

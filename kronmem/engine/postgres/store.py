@@ -9,10 +9,10 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from kronmem.engine.postgres.pool import Pool, Session
-from kronmem.engine.postgres.reading import Reading
-from kronmem.engine.postgres.schema import SCHEMA, Schema, is_ready, prepare
-from kronmem.engine.postgres.writing import Writing
+from kronmem.engine.postgres.pool import PostgresPool, Transaction
+from kronmem.engine.postgres.reading import PostgresReader
+from kronmem.engine.postgres.schema import SCHEMA, PostgresSchema, is_ready, prepare
+from kronmem.engine.postgres.writing import PostgresWriter
 from kronmem.errors import StoreError
 
 _POOL = 8
@@ -27,34 +27,34 @@ _MUTED = 60.0
 class PostgresStore:
     """The `Store` in one database. Connects, and makes its tables, at the first transaction."""
 
-    def __init__(self, url: str, schema: Schema = SCHEMA, *, connections: int = _POOL) -> None:
-        self._pool = Pool(url, connections)
+    def __init__(self, url: str, schema: PostgresSchema = SCHEMA, *, connections: int = _POOL) -> None:
+        self._pool = PostgresPool(url, connections)
         self._schema = schema
         self._ready = False
         self._muted_until = 0.0
 
     @contextmanager
-    def read(self, timeout: float) -> Generator[Reading]:
+    def read(self, timeout: float) -> Generator[PostgresReader]:
         """A consistent view; writers do not disturb it."""
         with self._transaction(_READ, timeout) as session:
-            yield Reading(session)
+            yield PostgresReader(session)
 
     @contextmanager
-    def write(self, timeout: float) -> Generator[Writing]:
+    def write(self, timeout: float) -> Generator[PostgresWriter]:
         """A durable change: committed when the block has ended, undone if it raises."""
         with self._transaction(_WRITE, timeout) as session:
-            rows = Writing(session)
+            rows = PostgresWriter(session)
             yield rows
             rows.finish()
 
     @contextmanager
-    def note(self) -> Generator[Writing]:
+    def note(self) -> Generator[PostgresWriter]:
         """A change worth no waiting and no fsync: `DeadlineError` when no connection is free."""
         if time.monotonic() < self._muted_until:
             raise StoreError(f"{self._pool.place} may not be written by this role")
         try:
             with self._pool.transaction(_NOTE, _NOTE_TIME, wait=False) as session:
-                rows = Writing(session)
+                rows = PostgresWriter(session)
                 yield rows
                 rows.finish()
         except StoreError:
@@ -70,7 +70,7 @@ class PostgresStore:
         self._pool.close()
 
     @contextmanager
-    def _transaction(self, begin: str, timeout: float) -> Generator[Session]:
+    def _transaction(self, begin: str, timeout: float) -> Generator[Transaction]:
         ends = time.monotonic() + timeout
         if not self._ready:
             self._prepare(timeout)

@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from kronmem.engine.postgres.batch import CHANGING, Batch, changing
-from kronmem.engine.postgres.pool import Session, Value, lock_key, space_key
-from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, Reading, key, read_row
+from kronmem.engine.postgres.pool import Transaction, Value, lock_key, space_key
+from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReader, key, read_row
 from kronmem.engine.postings import digest, erased_digest, posted
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 from kronmem.errors import StoreError
@@ -24,12 +24,12 @@ from kronmem.errors import StoreError
 _SWEEP = lock_key("sweep")
 
 
-class Writing(Reading):
+class PostgresWriter(PostgresReader):
     """The `Writer` of a PostgreSQL database."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Transaction) -> None:
         super().__init__(session)
-        self._stored = Reading(session)
+        self._stored = PostgresReader(session)
         """What can be read without sending first what waits here."""
         self._new = Batch()
         self._spaces: dict[tuple[str, str], Space | None] = {}

@@ -37,17 +37,17 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Connection(Protocol):
+class SqlConnection(Protocol):
     """What a transaction runs on."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ..., /) -> Cursor: ...
     def executemany(self, sql: str, parameters: Iterable[Sequence[Value]], /) -> Cursor: ...
 
 
-class Reading:
+class SqliteReader:
     """The `Reader` of a SQLite database."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqlConnection) -> None:
         self._db = connection
 
     # Spaces

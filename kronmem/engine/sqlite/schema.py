@@ -9,7 +9,7 @@ statement instead of writing rows that nobody finds.
 
 from __future__ import annotations
 
-from kronmem.sqlite_file import Schema
+from kronmem.sqlite_file import FileSchema
 
 _SPACES = """CREATE TABLE spaces(
     id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, name TEXT NOT NULL, description TEXT,
@@ -86,4 +86,4 @@ _FROM_1 = (
     "INSERT INTO settings VALUES('remains', '1')",
 )
 
-SCHEMA = Schema(application_id=0x6B726F6E, version=2, create=_CREATE, migrations={1: _FROM_1})  # "kron"
+SCHEMA = FileSchema(application_id=0x6B726F6E, version=2, create=_CREATE, migrations={1: _FROM_1})  # "kron"

@@ -9,35 +9,35 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from kronmem.engine.sqlite.reading import Reading
+from kronmem.engine.sqlite.reading import SqliteReader
 from kronmem.engine.sqlite.schema import SCHEMA
-from kronmem.engine.sqlite.writing import Writing
-from kronmem.sqlite_file import Schema, SqliteFile
+from kronmem.engine.sqlite.writing import SqliteWriter
+from kronmem.sqlite_file import FileSchema, SqliteFile
 
 
 class SqliteStore:
     """The `Store` on one database file, or in memory for ":memory:". Opens it at the first transaction."""
 
-    def __init__(self, path: str, schema: Schema = SCHEMA) -> None:
+    def __init__(self, path: str, schema: FileSchema = SCHEMA) -> None:
         self._file = SqliteFile(path, schema, _teach)
 
     @contextmanager
-    def read(self, timeout: float) -> Generator[Reading]:
+    def read(self, timeout: float) -> Generator[SqliteReader]:
         """A consistent view; writers do not disturb it."""
         with self._file.transaction("BEGIN", timeout) as connection:
-            yield Reading(connection)
+            yield SqliteReader(connection)
 
     @contextmanager
-    def write(self, timeout: float) -> Generator[Writing]:
+    def write(self, timeout: float) -> Generator[SqliteWriter]:
         """A durable change: on disk when the block has ended, undone if it raises."""
         with self._file.transaction("BEGIN IMMEDIATE", timeout) as connection:
-            yield Writing(connection)
+            yield SqliteWriter(connection)
 
     @contextmanager
-    def note(self) -> Generator[Writing]:
+    def note(self) -> Generator[SqliteWriter]:
         """A change worth no waiting and no fsync: `DeadlineError` when another writer is at it."""
         with self._file.transaction("BEGIN IMMEDIATE", 0.0, synchronous="NORMAL") as connection:
-            yield Writing(connection)
+            yield SqliteWriter(connection)
 
     def scrub(self, timeout: float) -> bool:
         """See that no deleted text is left in the files; False when a reader kept it from being finished in time."""

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import JsonValue
 
 from kronmem.engine.postings import LENGTH_BITS, digest, erased_digest, pack_parts, posted
-from kronmem.engine.sqlite.reading import BITS, COLUMNS, FORMER, Reading, Value, key, read_row
+from kronmem.engine.sqlite.reading import BITS, COLUMNS, FORMER, SqliteReader, Value, key, read_row
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 
 
-class Writing(Reading):
+class SqliteWriter(SqliteReader):
     """The `Writer` of a SQLite database."""
 
     # Spaces
