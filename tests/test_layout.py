@@ -28,9 +28,9 @@ LAYERS = [
     {"__main__"},
 ]
 ONLY_IN = {
-    "httpx": {"transport/httpx.py", "transport/target.py"},
+    "httpx": {"transport/httpx.py", "transport/tls.py"},
     "httpcore": {"transport/httpx.py"},
-    "h11": {"transport/target.py", "transport/http1.py"},
+    "h11": {"transport/failures.py", "transport/http1.py"},
     "sqlite3": {"sqlite_file", "engine/sqlite", "outbox/queue.py", "outbox/disk.py"},
     "psycopg": {"engine/postgres/pool.py"},
     "starlette": {"server"},

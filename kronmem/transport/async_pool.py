@@ -12,10 +12,11 @@ from collections.abc import AsyncGenerator, Callable
 import anyio
 
 from kronmem.core.wire import Reply, Request
-from kronmem.errors import ConfigError, DeadlineError
+from kronmem.errors import ConfigError
 from kronmem.transport import httpx
 from kronmem.transport.connection import AsyncConnection
-from kronmem.transport.pool import CLOSED, CROWDED, GLANCE, Census
+from kronmem.transport.failures import crowded
+from kronmem.transport.pool import CLOSED, GLANCE, IN_FLIGHT, Census
 from kronmem.transport.target import Target
 
 
@@ -68,6 +69,7 @@ class _Pool:
     """The connections of one event loop."""
 
     def __init__(self, target: Target) -> None:
+        self._target = target
         self._census = Census(lambda: httpx.async_connection(target))
         self._idle: list[AsyncConnection | httpx.AsyncMockedConnection] = []
         self._waiting: deque[_Waiter] = deque()
@@ -77,7 +79,7 @@ class _Pool:
         """Send once, within `request.timeout`."""
         deadline = time.monotonic() + request.timeout
         found = None if self._waiting else self._idle_one() or self._census.add()  # first come, first served
-        connection = found or await self._wait(deadline)
+        connection = found or await self._wait(request, deadline)
         try:
             return await connection.send(request, deadline)
         finally:
@@ -91,7 +93,7 @@ class _Pool:
             connection.close()
         return None
 
-    async def _wait(self, deadline: float) -> AsyncConnection | httpx.AsyncMockedConnection:
+    async def _wait(self, request: Request, deadline: float) -> AsyncConnection | httpx.AsyncMockedConnection:
         waiter = _Waiter()
         self._waiting.append(waiter)
         try:
@@ -106,7 +108,7 @@ class _Pool:
                 self._waiting.remove(waiter)
             if waiter.handed is not None:
                 self._give_back(waiter.handed)
-        raise DeadlineError(CROWDED, sent=False)
+        raise crowded(self._target, request, IN_FLIGHT)
 
     def _give_back(self, connection: AsyncConnection | httpx.AsyncMockedConnection) -> None:
         if self._closed or not connection.rested:

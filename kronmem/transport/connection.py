@@ -13,8 +13,9 @@ import anyio.lowlevel
 
 from kronmem.core.wire import Reply, Request
 from kronmem.transport import async_sockets, sockets
+from kronmem.transport.failures import FAILURES, failure
 from kronmem.transport.http1 import Conversation, Http1, tunnel
-from kronmem.transport.target import FAILURES, Target
+from kronmem.transport.target import Target
 from kronmem.transport.tls import Tls
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class Connection:
             sent = True
             return self._carry(self._dialogue.asking(request), socket, deadline)
         except FAILURES as error:
-            raise self._target.failure(error, request, sent=sent) from None
+            raise failure(self._target, error, request, sent=sent) from None
 
     def _carry(self, steps: Conversation[T], socket: sockets.BlockingSocket, deadline: float) -> T:
         heard: bytes | None = None
@@ -130,7 +131,7 @@ class AsyncConnection:
             sent = True
             return await self._carry(self._dialogue.asking(request), socket, deadline)
         except FAILURES as error:
-            raise self._target.failure(error, request, sent=sent) from None
+            raise failure(self._target, error, request, sent=sent) from None
 
     async def _carry(self, steps: Conversation[T], socket: async_sockets.AwaitedSocket, deadline: float) -> T:
         heard: bytes | None = None

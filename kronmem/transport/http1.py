@@ -9,8 +9,10 @@ from typing import TypeVar
 import h11
 
 from kronmem.core.wire import Reply, Request
+from kronmem.transport import headers
 from kronmem.transport.body import Body
-from kronmem.transport.target import KEEP_ALIVE, ProxyRefusedError, Target
+from kronmem.transport.failures import ProxyRefusedError
+from kronmem.transport.target import Target
 
 T = TypeVar("T")
 
@@ -20,6 +22,8 @@ Conversation = Generator[bytes | None, bytes | None, T]
 It yields None after a stretch of work, so that others may run, and is resumed with None.
 """
 
+KEEP_ALIVE = 30.0
+"""Seconds that an idle connection may be used again: the usual balancers close after 60, uvicorn after 5."""
 _LONGEST_HEAD = 100 * 1024
 """Bytes of a reply's head: httpcore's bound."""
 _STRETCH = 200
@@ -48,7 +52,7 @@ class Http1:
     def encode(self, request: Request) -> bytes:
         """The bytes of a request, head and body."""
         self._reusable_until = 0.0
-        data = self._target.encode(request)
+        data = headers.encode(self._target, request)
         # h11 only has to know that a request is out: to build and write it there costs a third of the whole cycle.
         self._h11.send(_ANY)
         self._h11.send(_END)

@@ -15,8 +15,10 @@ import httpx
 
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, KronmemError
+from kronmem.transport import headers
 from kronmem.transport.body import Body
 from kronmem.transport.connection import AsyncConnection, Connection
+from kronmem.transport.failures import failure, timed_out
 from kronmem.transport.http1 import names
 from kronmem.transport.target import Target
 
@@ -64,9 +66,9 @@ class _Mocked:
     def _message(self, request: Request) -> httpcore.Request:
         where = self._target.path(request).encode("ascii")
         url = httpcore.URL(scheme=self._target.scheme, host=self._target.host, port=self._target.port, target=where)
-        headers = self._target.headers(request)
+        said = headers.headers(self._target, request)
         return httpcore.Request(
-            request.method, url, headers=headers, content=request.body or b"", extensions=_limits(request)
+            request.method, url, headers=said, content=request.body or b"", extensions=_limits(request)
         )
 
     def close(self) -> None:
@@ -114,8 +116,8 @@ class Injected:
         self._target, self._transport = target, transport
 
     def _request(self, request: Request) -> httpx.Request:
-        headers, url = self._target.headers(request), self._target.url(request)
-        return httpx.Request(request.method, url, headers=headers, content=request.body, extensions=_limits(request))
+        said, url = headers.headers(self._target, request), self._target.url(request)
+        return httpx.Request(request.method, url, headers=said, content=request.body, extensions=_limits(request))
 
     def send(self, request: Request) -> Reply:
         """Send once."""
@@ -167,6 +169,6 @@ def _collected(headers: dict[str, str], chunks: Iterable[bytes]) -> bytes:
 def _failure(error: Exception, request: Request, target: Target) -> KronmemError:
     sent = not isinstance(error, _NOT_SENT)
     if isinstance(error, _TIMEOUTS):
-        return target.timed_out(request, sent=sent)
+        return timed_out(target, request, sent=sent)
     cause = error.__cause__ or error.__context__ or error  # httpx and httpcore wrap the system's error
-    return target.failure(cause if isinstance(cause, OSError) else error, request, sent=sent)
+    return failure(target, cause if isinstance(cause, OSError) else error, request, sent=sent)

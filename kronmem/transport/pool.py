@@ -16,15 +16,17 @@ from typing import Generic, Protocol, TypeVar
 from weakref import ref
 
 from kronmem.core.wire import Reply, Request
-from kronmem.errors import ConfigError, DeadlineError
+from kronmem.errors import ConfigError
 from kronmem.transport import httpx
 from kronmem.transport.connection import Connection
-from kronmem.transport.target import IN_FLIGHT, Target
+from kronmem.transport.failures import crowded
+from kronmem.transport.target import Target
 
+IN_FLIGHT = 100
+"""Connections of one client at most: httpx's default, and what the usual servers take from one peer."""
 GLANCE = 1.0
 """Seconds after which a waiting call looks for itself: whoever should have woken it may have been interrupted."""
 CLOSED = "this client is closed"
-CROWDED = f"too many requests under way: none of {IN_FLIGHT} connections became free in time"
 
 
 class Counted(Protocol):
@@ -90,16 +92,16 @@ class HttpTransport:
         if self._pid != os.getpid():
             self._after_fork()
         deadline = time.monotonic() + request.timeout
-        connection = self._take(deadline)
+        connection = self._take(request, deadline)
         try:
             return connection.send(request, deadline)
         finally:
             self._give_back(connection)
 
-    def _take(self, deadline: float) -> Connection | httpx.MockedConnection:
+    def _take(self, request: Request, deadline: float) -> Connection | httpx.MockedConnection:
         if self._waiting:  # first come, first served
-            return self._wait(deadline)
-        return self._idle_one() or self._census.add() or self._wait(deadline)
+            return self._wait(request, deadline)
+        return self._idle_one() or self._census.add() or self._wait(request, deadline)
 
     def _idle_one(self) -> Connection | httpx.MockedConnection | None:
         while self._idle:
@@ -112,7 +114,7 @@ class HttpTransport:
             connection.close()
         return None
 
-    def _wait(self, deadline: float) -> Connection | httpx.MockedConnection:
+    def _wait(self, request: Request, deadline: float) -> Connection | httpx.MockedConnection:
         handed: SimpleQueue[Connection | httpx.MockedConnection] = SimpleQueue()
         self._waiting.append(handed)
         try:
@@ -126,7 +128,7 @@ class HttpTransport:
                 self._waiting.remove(handed)
             while not handed.empty():
                 self._give_back(handed.get_nowait())
-        raise DeadlineError(CROWDED, sent=False)
+        raise crowded(self._target, request, IN_FLIGHT)
 
     def _give_back(self, connection: Connection | httpx.MockedConnection) -> None:
         if self._closed or not connection.rested:

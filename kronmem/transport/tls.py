@@ -1,15 +1,35 @@
-"""TLS as bytes, by the standard library's `SSLObject`: the same for every shell, and around itself. No I/O."""
+"""TLS as bytes, by the standard library's `SSLObject`: the same for every shell, and around itself.
+
+No I/O but reading the trusted certificates.
+"""
 
 from __future__ import annotations
 
 import ssl
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from kronmem.transport.http1 import Conversation
+import httpx
+
+from kronmem.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kronmem.transport.http1 import Conversation
 
 T = TypeVar("T")
 
 _AT_ONCE = 64 * 1024
+"""Bytes decrypted at a time: as many as a socket reads."""
+
+
+def trusted() -> ssl.SSLContext:
+    """Read the certificates that httpx trusts, or those that SSL_CERT_FILE or SSL_CERT_DIR names.
+
+    Costs more than a hundred requests: done once, and only for https.
+    """
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:  # an SSLError is one too
+        raise ConfigError("SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read") from error
 
 
 class Tls:

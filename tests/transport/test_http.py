@@ -34,8 +34,10 @@ from kronmem import (
     TransportError,
 )
 from kronmem.core.wire import Request
+from kronmem.transport.failures import FAILURES
+from kronmem.transport.headers import headers
 from kronmem.transport.http1 import Http1
-from kronmem.transport.target import FAILURES, Target
+from kronmem.transport.target import Target
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, drip, gzip_bomb, hang, head, redirect, reset, respond, respond_raw, truncated
 from tests.shells import shell
@@ -520,7 +522,7 @@ async def test_what_respx_raises_is_a_typed_error() -> None:
 def test_any_host_and_path_can_be_written(url: str, host: str, sent: str) -> None:
     target, request = Target(url, None), Request("GET", "/health")
     assert target.host == host
-    assert dict(target.headers(request))[b"host"] == sent.encode()
+    assert dict(headers(target, request))[b"host"] == sent.encode()
     assert httpx.URL(url).raw_path.rstrip(b"/") == target.prefix.encode()
 
 

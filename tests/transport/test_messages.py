@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from kronmem import DeadlineError, KronmemError, Retry, TransportError, UnavailableError
-from kronmem.transport.target import seconds
+from kronmem.transport.failures import seconds
+from kronmem.transport.pool import IN_FLIGHT
 from tests.services import RawServer
 from tests.services.raw import close, hang, respond, respond_raw
 from tests.shells import shell
@@ -52,7 +56,33 @@ def test_a_broken_connection_names_the_address(kind: str, action: object, reason
             pytest.raises(TransportError) as caught,
         ):
             client.recall("alice", "question")
-    assert told(caught.value) == f"the connection to http://127.0.0.1:PORT broke ({reason})"
+    assert told(caught.value) == (
+        f"the connection to http://127.0.0.1:PORT broke ({reason}) before a reply had come. "
+        "Look at the service's log, or that of a proxy in between."
+    )
+
+
+def test_a_call_without_a_free_connection_names_the_address_and_the_seconds(kind: str) -> None:
+    busy = threading.Barrier(IN_FLIGHT + 1)
+
+    def hold(server: RawServer, connection: Any, _request: Any) -> None:
+        busy.wait(60)
+        server.stopping.wait()
+        connection.close()
+
+    with ThreadPoolExecutor(IN_FLIGHT) as pool:
+        server = RawServer([hold])
+        with server, shell(kind, server.url, api_key="kv-secret", retry=ONCE, timeout=60) as client:
+            calls = [pool.submit(client.recall, "alice", "question") for _ in range(IN_FLIGHT)]
+            busy.wait(60)
+            with pytest.raises(DeadlineError) as caught:
+                client.agent("alice").with_timeout(0.2).recall("question")
+            server.close()
+            assert all(isinstance(call.exception(), TransportError) for call in calls)
+    assert told(caught.value) == (
+        "timed out after 0.2 s: all 100 connections to http://127.0.0.1:PORT are in use. "
+        "Make fewer calls at a time, or pass a longer timeout=."
+    )
 
 
 def test_an_open_breaker_names_the_address(kind: str) -> None:

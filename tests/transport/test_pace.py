@@ -121,6 +121,8 @@ def listening(
             for number in itertools.count():
                 with contextlib.suppress(OSError):
                     connection, _ = listener.accept()
+                    # A close with unread bytes drops what Nagle's algorithm still holds back, such as a refusal.
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     served.append(number)
                     with tls.wrap_socket(connection, server_side=True) if tls else connection as one:
                         serve(one)
