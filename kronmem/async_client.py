@@ -154,7 +154,8 @@ class AsyncClient:
         )
         if self._post is None:
             return await self._run(calls.remember(draft))
-        return await self._drive(self._post.remember(draft, self._wiring.link, self._timeout))
+        flow = self._post.remember(draft, self._wiring.link, self._timeout)
+        return await self._drive(flow, "remember", draft.agent_id, draft)
 
     async def remember_later(
         self,
@@ -193,8 +194,9 @@ class AsyncClient:
             supersedes=supersedes,
         )
         if self._wiring.settings.embedded:
-            return (await self._run(calls.remember(draft))).id
-        (queued,) = await self._drive(self._wiring.needed(self._post).later([draft], self._timeout))
+            return (await self._run(calls.remember(draft), "remember_later")).id
+        flow = self._wiring.needed(self._post).later([draft], self._timeout)
+        (queued,) = await self._drive(flow, "remember_later", draft.agent_id, draft)
         return queued.id
 
     async def remember_many(
@@ -231,8 +233,10 @@ class AsyncClient:
         )
         link = self._wiring.link
         if self._post is None:
-            return await self._drive(flows.remember_many(drafts, link, self._timeout, []))
-        return await self._drive(self._post.remember_many(drafts, link, self._timeout))
+            flow = flows.remember_many(drafts, link, self._timeout, [])
+        else:
+            flow = self._post.remember_many(drafts, link, self._timeout)
+        return await self._drive(flow, "remember_many", agent_id, drafts)
 
     async def recall(
         self,
@@ -305,8 +309,9 @@ class AsyncClient:
             )
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
-        done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
-        return list(settled(done, failed).values())
+        with self._wiring.tracer.around("recall_many"):
+            done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+            return list(settled(done, failed).values())
 
     async def recall_across(
         self,
@@ -343,8 +348,9 @@ class AsyncClient:
             )
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
-        done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
-        return settled(done, failed)
+        with self._wiring.tracer.around("recall_across"):
+            done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+            return settled(done, failed)
 
     async def inject_context(
         self,
@@ -398,13 +404,16 @@ class AsyncClient:
         return self._walk(walk)
 
     async def _walk(self, walk: Walk) -> AsyncIterator[Memory]:
-        while not walk.done:
-            for memory in walk.take(await self._run(walk.call())):
-                yield memory
+        with self._wiring.tracer.walking(walk) as observed:
+            while not walk.done:
+                page = await self._drive(observed(exchange(walk.call(), self._wiring.link, self._timeout)))
+                for memory in walk.take(page):
+                    yield memory
 
     async def get(self, agent_id: str, memory_id: str) -> Memory:
         """Read one memory, current or superseded; `NotFoundError` when there is none of that id."""
-        return await self._drive(flows.get(agent_id, memory_id, self._wiring.link, self._timeout))
+        flow = flows.get(agent_id, memory_id, self._wiring.link, self._timeout)
+        return await self._drive(flow, "get", agent_id, memory_id)
 
     async def update(
         self,
@@ -428,13 +437,15 @@ class AsyncClient:
 
     async def history(self, agent_id: str, memory_id: str) -> list[Memory]:
         """List a memory and the texts it took the place of, newest first, the current one included."""
-        return await self._drive(flows.history(agent_id, memory_id, self._wiring.link, self._timeout))
+        flow = flows.history(agent_id, memory_id, self._wiring.link, self._timeout)
+        return await self._drive(flow, "history", agent_id)
 
     async def forget(self, agent_id: str, memory_id: str) -> None:
         """Delete one memory; `NotFoundError` when there is none of that id."""
         if self._post is None:
             return await self._run(calls.forget(agent_id, memory_id))
-        return await self._drive(self._post.forget(agent_id, memory_id, self._wiring.link, self._timeout))
+        flow = self._post.forget(agent_id, memory_id, self._wiring.link, self._timeout)
+        return await self._drive(flow, "forget", agent_id, memory_id)
 
     async def clear(self, agent_id: str, *, session_id: str | None = None, before: datetime | str | None = None) -> int:
         """Delete the memories of an agent, with their history; the answer is how many current ones there were.
@@ -443,7 +454,8 @@ class AsyncClient:
         """
         time = inputs.moment(before, "before")
         flow = flows.clear(agent_id, session_id, time, self._wiring.link, self._timeout)
-        return await self._drive(flow if self._post is None else self._post.clear(agent_id, session_id, time, flow))
+        whole = flow if self._post is None else self._post.clear(agent_id, session_id, time, flow)
+        return await self._drive(whole, "clear", agent_id, calls.Scope(session_id=session_id))
 
     async def erase(self, agent_id: str) -> Erasure:
         """Remove everything of an agent: memories, history, state, receipts and queued memories; the counts come back.
@@ -452,7 +464,8 @@ class AsyncClient:
         where the service cannot erase. Late retries of erased memories store nothing for 30 days.
         """
         flow = flows.erase(agent_id, self._wiring.link, self._timeout)
-        return await self._drive(flow if self._post is None else self._post.erase(agent_id, flow))
+        whole = flow if self._post is None else self._post.erase(agent_id, flow)
+        return await self._drive(whole, "erase", agent_id)
 
     async def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
@@ -492,13 +505,16 @@ class AsyncClient:
         status = partial(self._post.status, max(ends - time.monotonic(), 0.0)) if self._post else OutboxStatus
         return self._wiring.health(said, await anyio.to_thread.run_sync(status, abandon_on_cancel=True))
 
-    async def _run(self, call: Call[T]) -> T:
-        return await self._drive(exchange(call, self._wiring.link, self._timeout))
+    async def _run(self, call: Call[T], name: str = "") -> T:
+        flow = exchange(call, self._wiring.link, self._timeout)
+        return await self._drive(flow, name or call.name, call.agent_id, call.subject)
 
-    async def _drive(self, flow: Flow[T]) -> T:
+    async def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         if self._post is not None and not self._post.looked:
             flow = self._post.awake(flow)
-        return await adrive(flow, self._transport)
+        return await adrive(self._wiring.tracer.traced(flow, name, agent_id, subject), self._transport)
 
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:
-        return {key: exchange(call, self._wiring.link, self._timeout) for key, call in asked.items()}
+        link, traced = self._wiring.link, self._wiring.tracer.traced
+        flows = {key: exchange(call, link, self._timeout) for key, call in asked.items()}
+        return {key: traced(flows[key], call.name, call.agent_id, call.subject) for key, call in asked.items()}

@@ -151,7 +151,8 @@ class Client:
         )
         if self._post is None:
             return self._run(calls.remember(draft))
-        return self._drive(self._post.remember(draft, self._wiring.link, self._timeout))
+        flow = self._post.remember(draft, self._wiring.link, self._timeout)
+        return self._drive(flow, "remember", draft.agent_id, draft)
 
     def remember_later(
         self,
@@ -190,8 +191,9 @@ class Client:
             supersedes=supersedes,
         )
         if self._wiring.settings.embedded:
-            return (self._run(calls.remember(draft))).id
-        (queued,) = self._drive(self._wiring.needed(self._post).later([draft], self._timeout))
+            return (self._run(calls.remember(draft), "remember_later")).id
+        flow = self._wiring.needed(self._post).later([draft], self._timeout)
+        (queued,) = self._drive(flow, "remember_later", draft.agent_id, draft)
         return queued.id
 
     def remember_many(
@@ -228,8 +230,10 @@ class Client:
         )
         link = self._wiring.link
         if self._post is None:
-            return self._drive(flows.remember_many(drafts, link, self._timeout, []))
-        return self._drive(self._post.remember_many(drafts, link, self._timeout))
+            flow = flows.remember_many(drafts, link, self._timeout, [])
+        else:
+            flow = self._post.remember_many(drafts, link, self._timeout)
+        return self._drive(flow, "remember_many", agent_id, drafts)
 
     def recall(
         self,
@@ -302,8 +306,9 @@ class Client:
             )
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
-        done, failed = fan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
-        return list(settled(done, failed).values())
+        with self._wiring.tracer.around("recall_many"):
+            done, failed = fan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+            return list(settled(done, failed).values())
 
     def recall_across(
         self,
@@ -340,8 +345,9 @@ class Client:
             )
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
-        done, failed = fan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
-        return settled(done, failed)
+        with self._wiring.tracer.around("recall_across"):
+            done, failed = fan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+            return settled(done, failed)
 
     def inject_context(
         self,
@@ -395,12 +401,15 @@ class Client:
         return self._walk(walk)
 
     def _walk(self, walk: Walk) -> Iterator[Memory]:
-        while not walk.done:
-            yield from walk.take(self._run(walk.call()))
+        with self._wiring.tracer.walking(walk) as observed:
+            while not walk.done:
+                page = self._drive(observed(exchange(walk.call(), self._wiring.link, self._timeout)))
+                yield from walk.take(page)
 
     def get(self, agent_id: str, memory_id: str) -> Memory:
         """Read one memory, current or superseded; `NotFoundError` when there is none of that id."""
-        return self._drive(flows.get(agent_id, memory_id, self._wiring.link, self._timeout))
+        flow = flows.get(agent_id, memory_id, self._wiring.link, self._timeout)
+        return self._drive(flow, "get", agent_id, memory_id)
 
     def update(
         self,
@@ -424,13 +433,15 @@ class Client:
 
     def history(self, agent_id: str, memory_id: str) -> list[Memory]:
         """List a memory and the texts it took the place of, newest first, the current one included."""
-        return self._drive(flows.history(agent_id, memory_id, self._wiring.link, self._timeout))
+        flow = flows.history(agent_id, memory_id, self._wiring.link, self._timeout)
+        return self._drive(flow, "history", agent_id)
 
     def forget(self, agent_id: str, memory_id: str) -> None:
         """Delete one memory; `NotFoundError` when there is none of that id."""
         if self._post is None:
             return self._run(calls.forget(agent_id, memory_id))
-        return self._drive(self._post.forget(agent_id, memory_id, self._wiring.link, self._timeout))
+        flow = self._post.forget(agent_id, memory_id, self._wiring.link, self._timeout)
+        return self._drive(flow, "forget", agent_id, memory_id)
 
     def clear(self, agent_id: str, *, session_id: str | None = None, before: datetime | str | None = None) -> int:
         """Delete the memories of an agent, with their history; the answer is how many current ones there were.
@@ -439,7 +450,8 @@ class Client:
         """
         time = inputs.moment(before, "before")
         flow = flows.clear(agent_id, session_id, time, self._wiring.link, self._timeout)
-        return self._drive(flow if self._post is None else self._post.clear(agent_id, session_id, time, flow))
+        whole = flow if self._post is None else self._post.clear(agent_id, session_id, time, flow)
+        return self._drive(whole, "clear", agent_id, calls.Scope(session_id=session_id))
 
     def erase(self, agent_id: str) -> Erasure:
         """Remove everything of an agent: memories, history, state, receipts and queued memories; the counts come back.
@@ -448,7 +460,8 @@ class Client:
         where the service cannot erase. Late retries of erased memories store nothing for 30 days.
         """
         flow = flows.erase(agent_id, self._wiring.link, self._timeout)
-        return self._drive(flow if self._post is None else self._post.erase(agent_id, flow))
+        whole = flow if self._post is None else self._post.erase(agent_id, flow)
+        return self._drive(whole, "erase", agent_id)
 
     def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
@@ -488,13 +501,16 @@ class Client:
         left = max(ends - time.monotonic(), 0.0)
         return self._wiring.health(said, self._post.status(left) if self._post else OutboxStatus())
 
-    def _run(self, call: Call[T]) -> T:
-        return self._drive(exchange(call, self._wiring.link, self._timeout))
+    def _run(self, call: Call[T], name: str = "") -> T:
+        flow = exchange(call, self._wiring.link, self._timeout)
+        return self._drive(flow, name or call.name, call.agent_id, call.subject)
 
-    def _drive(self, flow: Flow[T]) -> T:
+    def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         if self._post is not None and not self._post.looked:
             flow = self._post.awake(flow)
-        return drive(flow, self._transport)
+        return drive(self._wiring.tracer.traced(flow, name, agent_id, subject), self._transport)
 
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:
-        return {key: exchange(call, self._wiring.link, self._timeout) for key, call in asked.items()}
+        link, traced = self._wiring.link, self._wiring.tracer.traced
+        flows = {key: exchange(call, link, self._timeout) for key, call in asked.items()}
+        return {key: traced(flows[key], call.name, call.agent_id, call.subject) for key, call in asked.items()}

@@ -1,4 +1,4 @@
-"""Where a client talks to and with which key: argument, then environment, then embedded. Reads no file."""
+"""Where a client talks to and with which key: argument, then environment, then embedded. Deciding reads no file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -83,6 +84,17 @@ def address_of(url: str) -> str:
         return "the embedded engine"
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+@lru_cache(maxsize=1)
+def installed_version() -> str:
+    """The version of the installed package."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and seldom asked
+
+    try:
+        return version("kronmem")
+    except PackageNotFoundError:  # a checkout that was never installed
+        return "0"
 
 
 def is_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from kronmem.core import inputs
 from kronmem.core import state as flows
 from kronmem.core.exchange import Flow, Link
 from kronmem.transport.drive import AsyncTransport, Transport, adrive, drive
+from kronmem.transport.traced import propagated
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class State:
         return self._drive(flows.keys(self.agent_id, self._link, self._timeout))
 
     def _drive(self, flow: Flow[T]) -> T:
-        return drive(flow, self._transport)
+        return drive(propagated(flow), self._transport)
 
 
 class AsyncState:
@@ -100,4 +101,4 @@ class AsyncState:
         return await self._drive(flows.keys(self.agent_id, self._link, self._timeout))
 
     async def _drive(self, flow: Flow[T]) -> T:
-        return await adrive(flow, self._transport)
+        return await adrive(propagated(flow), self._transport)

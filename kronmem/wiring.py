@@ -29,6 +29,7 @@ from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemE
 from kronmem.models import Health, Hit
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.transport.drive import AsyncTransport, Transport
+from kronmem.transport.traced import Tracer
 
 if TYPE_CHECKING:
     from kronmem.transport.httpx import HttpxTransport
@@ -95,6 +96,7 @@ class Wiring:
             self.link.most_hits = MOST_HITS_EMBEDDED
         self._redact = redact
         self._embed = embed
+        self.tracer = Tracer(self.settings.url, breaker, self.redacted)
 
     def _names(self) -> Names:
         """One set of names per service and key in this process: clients share each resolution, the outbox too."""

@@ -21,6 +21,8 @@ PROJECT: dict[str, Any] = tomllib.loads((PACKAGE.parent / "pyproject.toml").read
 OWNERS = {"autogen": "autogen", "psycopg": "psycopg", "fastembed": "fastembed"}
 ON_BEHALF = {"autogen-agentchat": {"autogen_core"}, "pydantic": {"pydantic_core"}}
 """Brought along by a package that cannot do without it and fixes its version."""
+ONLY_IF_LOADED = {"opentelemetry"}
+"""Never a requirement: imported only after somebody else has."""
 
 
 def distribution(requirement: str) -> str:
@@ -50,7 +52,7 @@ def declared() -> tuple[set[str], set[str]]:
 
 def undeclared(path: Path, packages: set[str]) -> set[str]:
     brought = {module for package in packages for module in ON_BEHALF.get(package, ())}
-    return {module for module in third_party(path) - brought if owner(module) not in packages}
+    return {module for module in third_party(path) - brought - ONLY_IF_LOADED if owner(module) not in packages}
 
 
 def test_every_import_is_declared_and_every_requirement_imported() -> None:

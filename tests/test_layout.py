@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "kronmem"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
-    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "fork_safety"},
+    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "fork_safety", "tracing"},
     {"api"},
     {"core"},
     {"transport", "engine"},
@@ -44,6 +44,7 @@ ONLY_IN = {
     "ag2": {"ag2"},
     "mcp": {"mcp"},
     "snowballstemmer": {"engine/terms.py"},
+    "opentelemetry": {"tracing.py"},
 }
 IMPURE = {
     "time",

@@ -122,6 +122,7 @@ def remember(one: Draft) -> Call[Memory]:
         vendor_body=lambda: to_json(kronvex_storing.for_server(one.fields())),
         mend=partial(kronvex_storing.stored, one),
         before=partial(kronvex_ids.unused, one) if one.own_id else None,
+        subject=one,
     )
 
 
@@ -136,6 +137,7 @@ def _upsert(one: Draft) -> Call[Memory]:
         body=to_json(one.fields()),
         headers=(*JSON, ("idempotency-key", one.client_id)),
         creates=True,
+        subject=one,
         needs="key= or supersedes=",
     )
 
@@ -175,7 +177,7 @@ def recall(
         return asked.keep(kronvex.hits(reply, agent_id))
 
     mend = partial(kronvex_reading.recalled, asked)
-    return _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list[Hit], body=body, mend=mend)
+    return _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list[Hit], body=body, mend=mend, subject=asked)
 
 
 def inject_context(
@@ -185,7 +187,12 @@ def inject_context(
     if max_chars is not None:
         inputs.whole(max_chars, "max_chars", 1, 10_000_000)
     inputs.limit(limit, most)
-    render = partial(context.render, source=agent_id, max_chars=max_chars)
+    used: list[Hit] = []
+
+    def render(found: Sequence[Hit]) -> str:
+        used.extend(found)
+        return context.render(found, source=agent_id, max_chars=max_chars)
+
     # Nothing in particular may be asked here: that is a question too.
     text = inputs.text(query, "query") if query.strip() else ids.GENERAL_QUERY
     body = kronvex.recall_body(text, limit, within, fill=fill)
@@ -200,7 +207,10 @@ def inject_context(
     def mend(reply: Reply, asker: Asker) -> Flow[str]:
         return render((yield from kronvex_reading.filled(asked, reply, asker, fill=fill)))
 
-    return _of_agent("inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body, mend=mend)
+    question = kronvex_reading.ContextQuestion(asked, used)
+    return _of_agent(
+        "inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body, mend=mend, subject=question
+    )
 
 
 def page(
@@ -293,7 +303,8 @@ def update(agent_id: str, memory_id: str, changed: MemoryChange) -> Call[Memory]
     parse = partial(kronvex.memory, agent_id=agent_id)
     where = _memory(paths.MEMORY if everywhere else paths.UPDATE, memory_id)
     method = "PATCH" if everywhere else "POST"
-    call = _of_agent("update", method, where, agent_id, parse, _raise_no_memory, body=to_json(changed.fields()))
+    body = to_json(changed.fields())
+    call = _of_agent("update", method, where, agent_id, parse, _raise_no_memory, body=body, subject=memory_id)
     return call if everywhere else replace(call, needs="update of text, tags, metadata or lifetime")
 
 
@@ -337,7 +348,17 @@ def forget(agent_id: str, memory_id: str) -> Call[None]:
     """Delete one memory."""
     path = _memory(paths.MEMORY, memory_id)
     mend = partial(kronvex_reading.forgotten, agent_id, memory_id)
-    return _of_agent("forget", "DELETE", path, agent_id, acknowledged, _raise_no_memory, gone_is_done=True, mend=mend)
+    return _of_agent(
+        "forget",
+        "DELETE",
+        path,
+        agent_id,
+        acknowledged,
+        _raise_no_memory,
+        gone_is_done=True,
+        mend=mend,
+        subject=memory_id,
+    )
 
 
 def clear(agent_id: str) -> Call[int]:
@@ -431,6 +452,7 @@ def _of_agent(
     body: bytes | None = None,
     gone_is_done: bool = False,
     mend: Callable[[Reply, Asker], Flow[T]] | None = None,
+    subject: object = None,
 ) -> Call[T]:
     """A call about one agent that never creates it: `unknown` is the answer when there is none."""
     return Call(
@@ -445,6 +467,7 @@ def _of_agent(
         unknown=unknown,
         gone_is_done=gone_is_done,
         mend=mend,
+        subject=subject,
     )
 
 

@@ -14,14 +14,15 @@ from typing import TypeVar
 
 from kronmem.core import kronvex, kronvex_detection
 from kronmem.core.agent_names import Names, Resolver
-from kronmem.core.steps import Flow, Local, Pause, RepairJournal, Step, local
+from kronmem.core.steps import Event, Flow, Local, Pause, RepairJournal, Step, local
 from kronmem.core.wire import Call, Reply, Request, read, retry_after
-from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError
+from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError, status_class
 
 __all__ = [
     "RETRYABLE",
     "Around",
     "Breaker",
+    "Event",
     "Flow",
     "Link",
     "Local",
@@ -225,8 +226,14 @@ def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float)
             if isinstance(outcome, Reply):
                 return outcome
             raise outcome
-        yield Pause(wait)
+        yield Pause(wait, _retry(attempt, outcome, wait))
         attempt += 1
+
+
+def _retry(attempt: int, outcome: Reply | TransportError, wait: float) -> Event:
+    """An attempt that failed and is followed by another."""
+    kind = status_class(outcome.status) if isinstance(outcome, Reply) else type(outcome)
+    return Event("kronmem.retry", {"kronmem.attempt": attempt, "error.type": kind.__name__, "kronmem.wait": wait})
 
 
 def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | TransportError]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kronmem.core import kronvex
 from kronmem.core import kronvex_calls as server
@@ -20,6 +21,13 @@ from kronmem.errors import KronmemError, NotFoundError
 from kronmem.models import Hit
 
 MERGED = "Memory not found. Kronvex may have merged it with others of its agent; clear() deletes what came of it."
+
+
+class ContextQuestion(NamedTuple):
+    """The question behind a context, and the memories that the context was made of."""
+
+    asked: Question
+    used: list[Hit]
 
 
 @dataclass(frozen=True)

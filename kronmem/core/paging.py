@@ -25,6 +25,8 @@ class Walk:
     seen: set[str] = field(default_factory=lambda: set[str]())
     given: set[int] = field(default_factory=lambda: set[int]())
     surplus: set[str] = field(default_factory=lambda: set[str]())
+    found: int = 0
+    """How many memories were given so far."""
 
     def call(self) -> Call[kronvex.WirePage]:
         """The call that fetches the next page."""
@@ -41,7 +43,9 @@ class Walk:
             self.seen.update(wire.id for wire in fresh)
             self._turn(page)
         found = (kronvex.to_memory(wire, self.agent_id) for wire in fresh if self._shown(wire))
-        return [memory for memory in found if self.within.holds(memory)]
+        held = [memory for memory in found if self.within.holds(memory)]
+        self.found += len(held)
+        return held
 
     def _shown(self, wire: kronvex.WireMemory) -> bool:
         """Is it alive, and no duplicate of one that was given already?"""

@@ -5,8 +5,8 @@ Beside it the two things that a repair is given: the exchange it is part of, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kronmem.core.wire import Reply, Request
@@ -18,10 +18,19 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class Event:
+    """Something worth noting in the trace of a call: a retry, memories that had to be queued. Holds no text."""
+
+    name: str
+    attributes: Mapping[str, str | int | float] = field(default_factory=lambda: dict[str, str | int | float]())
+
+
+@dataclass(frozen=True)
 class Pause:
     """Sleep this long, then go on."""
 
     seconds: float
+    event: Event | None = None
 
 
 @dataclass(frozen=True)
@@ -29,16 +38,17 @@ class Local:
     """Do this piece of blocking work on this machine, then go on; an awaiting driver does it in a thread."""
 
     work: Callable[[], None]
+    event: Event | None = None
 
 
 Step = Request | Pause | Local
 Flow = Generator[Step, Reply, T]
 
 
-def local(work: Callable[[], T]) -> Flow[T]:
+def local(work: Callable[[], T], event: Event | None = None) -> Flow[T]:
     """A flow that does `work` and returns its answer."""
     answers: list[T] = []
-    yield Local(lambda: answers.append(work()))
+    yield Local(lambda: answers.append(work()), event)
     return answers[0]
 
 

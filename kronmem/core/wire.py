@@ -79,6 +79,8 @@ class Call(Generic[T]):
     """Looks at the vendor's own server first, and may refuse the call."""
     attempts: int | None = None
     """How often it may be tried; None: as often as the client retries."""
+    subject: object = None
+    """The checked arguments that it was made of, for its span."""
     needs: str | None = None
     """The feature of our own service that this call needs, for the error where a service has no such route."""
 
@@ -111,6 +113,7 @@ class Call(Generic[T]):
             None if mend is None else mended,
             self.before,
             self.attempts,
+            self.subject,
             self.needs,
         )
 

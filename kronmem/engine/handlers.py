@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -25,6 +23,7 @@ from kronmem.engine.recall import Search, is_general
 from kronmem.engine.remembering import Place, RowChange
 from kronmem.engine.store import Filter, NewRow, Page, Row
 from kronmem.errors import InvalidRequestError
+from kronmem.settings import installed_version
 
 B = TypeVar("B", bound=BaseModel)
 B_co = TypeVar("B_co", bound=BaseModel, covariant=True)
@@ -361,12 +360,3 @@ def _list_state_keys(engine: Engine, asked: Invocation[EmptyRequest]) -> replies
 @_handles(routes.HEALTH)
 def _health(_engine: Engine, _asked: Invocation[EmptyRequest]) -> replies.HealthReply:
     return {"status": "ok", "service": "kronmem", "version": installed_version()}
-
-
-@lru_cache(maxsize=1)
-def installed_version() -> str:
-    """The version of the installed package."""
-    try:
-        return version("kronmem")
-    except PackageNotFoundError:  # a checkout that was never installed
-        return "0"

@@ -224,7 +224,7 @@ class Delivery:
             self._within(ends).drop(row)
             return True
         try:
-            stored = sender.remember(draft, min(sender.timeout, LEASE / 3, ends - time.monotonic()))
+            stored = sender.remember(row, draft, min(sender.timeout, LEASE / 3, ends - time.monotonic()))
         except KronmemError as error:
             if policy.is_outage(error) and not (isinstance(error, StatusError) and error.status < 500):
                 sender.breaker.failed(time.monotonic())

@@ -85,10 +85,13 @@ class OutboxFile:
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def put(self, lane: Lane, drafts: Sequence[Draft], delay: Delay | None = None) -> None:
+    def put(
+        self, lane: Lane, drafts: Sequence[Draft], delay: Delay | None = None, *, origin: str | None = None
+    ) -> None:
         """Add rows, all or none; a row whose id is already there is that row.
 
-        `delay` is why they are queued: the service failed, or named a time, just before.
+        `delay` is why they are queued: the service failed, or named a time, just before. `origin` is the traceparent
+        of the call that queues them.
         """
         now = self._now()
         bodies = [rows.encode(draft) for draft in drafts]
@@ -105,6 +108,9 @@ class OutboxFile:
                     for one, body in zip(drafts, bodies, strict=True)
                 ],
             )
+            if origin is not None:
+                sql = "INSERT OR IGNORE INTO origin SELECT seq, ? FROM waiting WHERE id = ?"
+                db.executemany(sql, [(origin, one.client_id) for one in drafts])
             if delay is not None and drafts:
                 _pause(db, lane, delay.lane, now)
                 # Of a row that has others before it nothing is known: it was not the one that the service refused.

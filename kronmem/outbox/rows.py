@@ -17,7 +17,8 @@ _ALWAYS = frozenset({"content", "memory_type", "session_id", "ttl", "pinned", "t
 """0.1 reads exactly these: any other field is written only when it says something."""
 COLUMNS = (
     "seq, CAST(id AS BLOB), CAST(agent AS BLOB), CAST(body AS BLOB), created, attempts, refused, cancelled,"
-    " CAST(error AS BLOB), backoff, asked, service, lease, noted, holder"
+    " CAST(error AS BLOB), backoff, asked, service, lease, noted, holder,"
+    " (SELECT CAST(traceparent AS BLOB) FROM origin WHERE origin.seq = waiting.seq)"
 )
 """Texts as bytes: SQLite keeps what it is given, UTF-8 or not, and one bad row must not hide the others."""
 
@@ -40,6 +41,7 @@ class QueuedRow(NamedTuple):
     lease: float
     noted: float
     holder: str
+    origin: bytes | None
 
 
 class UnreadableRowError(ValueError):
@@ -58,6 +60,8 @@ class Waiting:
     cancelled: bool
     lease: float = 0.0
     """When the claim ends; a later claim of the same row has another end."""
+    origin: str | None = None
+    """The traceparent of the span that queued it."""
 
 
 def encode(draft: Draft) -> str:
@@ -96,7 +100,8 @@ def decode(row: QueuedRow) -> Draft:
 
 def waiting(row: QueuedRow, lease: float) -> Waiting:
     """A row that can be sent."""
-    return Waiting(row.seq, decode(row), row.created, row.attempts, row.refused, bool(row.cancelled), lease)
+    origin = row.origin.decode(errors="replace") if row.origin is not None else None
+    return Waiting(row.seq, decode(row), row.created, row.attempts, row.refused, bool(row.cancelled), lease, origin)
 
 
 def dead_letter(row: QueuedRow) -> DeadLetter:

@@ -18,6 +18,7 @@ from kronmem.outbox.queue import Lane, OutboxFile
 from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.outbox.rows import Waiting
 from kronmem.transport.drive import Transport, drive
+from kronmem.transport.traced import delivered
 
 log = logging.getLogger("kronmem")
 
@@ -63,9 +64,10 @@ class Sender:
             self._lane = file.lane(self.service, self.key)
         return self._lane
 
-    def remember(self, draft: calls.Draft, timeout: float) -> Memory:
-        """Send one memory, once."""
-        return drive(exchange(calls.remember(draft), self.link, timeout), self.transport)
+    def remember(self, row: Waiting, draft: calls.Draft, timeout: float) -> Memory:
+        """Send the memory of a row as it is to be stored now, once."""
+        flow = exchange(calls.remember(draft), self.link, timeout)
+        return drive(delivered(flow, draft, self.service, row.origin, row.attempts + 1), self.transport)
 
     def forget(self, agent_id: str, memory_id: str) -> None:
         """Take one memory back at the service; if it is not there, so much the better."""

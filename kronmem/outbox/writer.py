@@ -16,15 +16,16 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from kronmem import fork_safety
+from kronmem import fork_safety, tracing
 from kronmem.core import calls, flows
 from kronmem.core.agent_names import Names
-from kronmem.core.exchange import Breaker, Flow, Link, Pause, Retry, exchange, local
+from kronmem.core.exchange import Breaker, Event, Flow, Link, Pause, Retry, exchange, local
 from kronmem.errors import ConfigError, DeadlineError, KronmemError, OutboxFullError
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
 from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.transport.drive import Transport
+from kronmem.transport.traced import delivered
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
     from kronmem.outbox.delivery import Delivery
@@ -125,10 +126,15 @@ class OutboxWriter:
         return stored
 
     def later(
-        self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None = None
+        self,
+        drafts: Sequence[calls.Draft],
+        timeout: float,
+        delay: policy.Delay | None = None,
+        because: KronmemError | None = None,
     ) -> Flow[list[Memory]]:
-        """Queue: on disk when this is done."""
-        yield from local(lambda: self._put(drafts, timeout, delay))
+        """Queue: on disk when this is done. `because` is the error of the service that they are queued for."""
+        event = None if because is None else Event("kronmem.queued", {"error.type": type(because).__name__})
+        yield from local(lambda: self._put(drafts, timeout, delay), event)
         return [_queued(draft) for draft in drafts]
 
     def forget(self, agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[None]:
@@ -186,7 +192,8 @@ class OutboxWriter:
         try:
             # Our own thread may be writing: a memory is not given up for the want of a moment.
             left = max(timeout, LEAST)
-            return (yield from self.later(drafts, left, policy.delay(error, 0, random.uniform(0.5, 1.0))))
+            delay = policy.delay(error, 0, random.uniform(0.5, 1.0))
+            return (yield from self.later(drafts, left, delay, error))
         except OutboxFullError as full:
             raise full from error
         except KronmemError as broken:
@@ -254,7 +261,8 @@ class OutboxWriter:
             rest = rows[position + 1 :]
             try:
                 draft = aged(row, time.time()) or row.draft
-                stored = yield from exchange(calls.remember(draft), once, ends - link.now())
+                flow = exchange(calls.remember(draft), once, ends - link.now())
+                stored = yield from delivered(flow, draft, self._service, row.origin, row.attempts + 1)
             except KronmemError as error:
                 if isinstance(error, DeadlineError):
                     self._slow_until = time.monotonic() + SLOW
@@ -315,7 +323,8 @@ class OutboxWriter:
     def _put(self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None) -> None:
         # Arrived once: closed in between, the row waits for the next process and no thread begins anew.
         working, sender = self.arrive()
-        self._ask(working, sender, lambda file, lane: file.put(lane, drafts, delay), timeout)
+        origin = tracing.traceparent() if tracing.listening() else None
+        self._ask(working, sender, lambda file, lane: file.put(lane, drafts, delay, origin=origin), timeout)
         working.join(sender)
 
     def _ahead(self, agent_id: str, timeout: float) -> tuple[int, bool]:

@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kronmem.api import paths
 from kronmem.api.routes import Match, Router
-from kronmem.engine.handlers import installed_version
 from kronmem.engine.service import Service
 from kronmem.errors import KronmemError
 from kronmem.server.contracts.botwire import BOTWIRE
@@ -34,6 +33,7 @@ from kronmem.server.mcp import McpEndpoint
 from kronmem.server.openapi import document
 from kronmem.server.page import page
 from kronmem.server.requests import MAX_BODY, read, target
+from kronmem.settings import installed_version
 
 _AT_ONCE = 16
 """Requests in worker threads at a time: the embedded transport's bound."""
