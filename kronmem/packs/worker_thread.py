@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextvars
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 MAX_JOBS = 1000
 """Messages of a long chat during an outage; beyond that, RAM is not the place to keep them."""
@@ -29,12 +31,12 @@ class Backlog:
     def add(self, job: Callable[[], None]) -> int | None:
         """Do this after the jobs added before; the answer is its ticket, None when too many wait already.
 
-        The job must not raise.
+        The job must not raise. It runs in the caller's context, and so under the caller's span.
         """
         with self._changed:
             if len(self._jobs) >= self._max_jobs:
                 return None
-            self._jobs.append(job)
+            self._jobs.append(partial(contextvars.copy_context().run, job))
             self._added += 1
             # A thread that is not alive although it never said goodbye was lost in a fork.
             if self._thread is None or not self._thread.is_alive():
