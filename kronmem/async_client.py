@@ -455,7 +455,7 @@ class AsyncClient:
         time = inputs.moment(before, "before")
         flow = flows.clear(agent_id, session_id, time, self._wiring.link, self._timeout)
         whole = flow if self._post is None else self._post.clear(agent_id, session_id, time, flow)
-        return await self._drive(whole, "clear", agent_id, calls.Scope(session_id=session_id))
+        return await self._drive(whole, "clear", agent_id, calls.MemoryFilter(session_id=session_id))
 
     async def erase(self, agent_id: str) -> Erasure:
         """Remove everything of an agent: memories, history, state, receipts and queued memories; the counts come back.

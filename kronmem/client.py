@@ -451,7 +451,7 @@ class Client:
         time = inputs.moment(before, "before")
         flow = flows.clear(agent_id, session_id, time, self._wiring.link, self._timeout)
         whole = flow if self._post is None else self._post.clear(agent_id, session_id, time, flow)
-        return self._drive(whole, "clear", agent_id, calls.Scope(session_id=session_id))
+        return self._drive(whole, "clear", agent_id, calls.MemoryFilter(session_id=session_id))
 
     def erase(self, agent_id: str) -> Erasure:
         """Remove everything of an agent: memories, history, state, receipts and queued memories; the counts come back.

@@ -207,7 +207,7 @@ def inject_context(
     def mend(reply: Reply, asker: Asker) -> Flow[str]:
         return render((yield from kronvex_reading.filled(asked, reply, asker, fill=fill)))
 
-    question = kronvex_reading.ContextQuestion(asked, used)
+    question = kronvex_reading.ContextQuery(asked, used)
     return _of_agent(
         "inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body, mend=mend, subject=question
     )

@@ -23,10 +23,10 @@ from kronmem.models import Hit
 MERGED = "Memory not found. Kronvex may have merged it with others of its agent; clear() deletes what came of it."
 
 
-class ContextQuestion(NamedTuple):
+class ContextQuery(NamedTuple):
     """The question behind a context, and the memories that the context was made of."""
 
-    asked: Question
+    asked: RecallQuery
     used: list[Hit]
 
 

@@ -120,7 +120,7 @@ class Capture:
         try:
             said = read()
             if self._rules.accept(said):
-                # Resolved here: the thread that stores it has neither the caller's context nor its thread-local data.
+                # Resolved here: the thread that stores it has none of the caller's thread-local data.
                 ticket = self._backlog.add(partial(self._store, self._memory.resolved(), said))
                 if ticket is None:
                     raise OutboxFullError("too many messages wait to be stored")

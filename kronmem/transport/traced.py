@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from kronmem import tracing
-from kronmem.core.calls import Draft, Scope
+from kronmem.core.calls import Draft, MemoryFilter
 from kronmem.core.exchange import Breaker, Flow, Step
 from kronmem.core.kronvex import WirePage
-from kronmem.core.kronvex_reading import ContextQuestion, Question
+from kronmem.core.kronvex_reading import ContextQuery, RecallQuery
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Request
 from kronmem.models import Erasure, Hit, Memory
@@ -94,10 +94,10 @@ class Tracer:
     def _content(self, answer: object, subject: object) -> dict[str, Value]:
         """The texts that went out and came back, redacted."""
         found: dict[str, Value] = {}
-        asked = subject.asked if isinstance(subject, ContextQuestion) else subject
-        if isinstance(asked, Question):
+        asked = subject.asked if isinstance(subject, ContextQuery) else subject
+        if isinstance(asked, RecallQuery):
             found[tracing.QUERY] = asked.query  # redacted before it was asked
-        memories = subject.used if isinstance(subject, ContextQuestion) else answer
+        memories = subject.used if isinstance(subject, ContextQuery) else answer
         many = cast("list[object]", memories) if isinstance(memories, list) else [memories]
         if records := [self._record(one) for one in many if isinstance(one, (Hit, Memory))]:
             found[tracing.RECORDS] = json.dumps(records, ensure_ascii=False)
@@ -215,15 +215,15 @@ def _session(subject: object) -> str | None:
     if isinstance(subject, list):
         drafts = cast("list[Draft]", subject)
         return drafts[0].session_id if drafts else None
-    if isinstance(subject, (Draft, Scope)):
+    if isinstance(subject, (Draft, MemoryFilter)):
         return subject.session_id
-    asked = subject.asked if isinstance(subject, ContextQuestion) else subject
-    return asked.within.session_id if isinstance(asked, Question) else None
+    asked = subject.asked if isinstance(subject, ContextQuery) else subject
+    return asked.within.session_id if isinstance(asked, RecallQuery) else None
 
 
 def _outcome(answer: object, subject: object) -> dict[str, Value]:
     """The attributes that the answer brings."""
-    if isinstance(subject, ContextQuestion):
+    if isinstance(subject, ContextQuery):
         # A service that answers a ready text and no memories does not tell how many there are.
         return {COUNT: len(subject.used)} if subject.used or not answer else {}
     if isinstance(subject, Draft):
