@@ -1,20 +1,23 @@
-"""The memory page: one static file, and the policy that lets a browser run that file and nothing else."""
+"""The memory page: one file, put together from `assets/`, and the policy that lets a browser run it and nothing else."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from functools import lru_cache
 from importlib.resources import files
+
+SCRIPTS = ("service", "words", "agents", "list", "chart", "undo", "drawer", "keys")
+"""In this order they are one strict script: a single answer needs no further open route, and its hash is the policy."""
 
 
 @lru_cache(maxsize=1)
 def page() -> tuple[bytes, dict[str, str]]:
     """The page and its headers."""
-    text = files("kronmem.server").joinpath("page.html").read_text("utf-8")
-    (script,) = re.findall(r"<script>(.*?)</script>", text, re.S)
-    (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
+    style = _asset("page.css")
+    script = "(() => {\"use strict\";\n" + "\n".join(_asset(f"{name}.js") for name in SCRIPTS) + "})();"
+    text = _asset("page.html").replace("<style></style>", f"<style>{style}</style>")
+    text = text.replace("<script></script>", f"<script>{script}</script>")
     policy = [
         "default-src 'none'",
         f"script-src '{_digest(script)}'",
@@ -27,6 +30,10 @@ def page() -> tuple[bytes, dict[str, str]]:
     ]
     headers = {"content-type": "text/html; charset=utf-8", "content-security-policy": "; ".join(policy)}
     return text.encode(), {**headers, "referrer-policy": "no-referrer", "x-frame-options": "DENY"}
+
+
+def _asset(name: str) -> str:
+    return files("kronmem.server").joinpath("assets", name).read_text("utf-8")
 
 
 def _digest(source: str) -> str:
