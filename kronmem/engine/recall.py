@@ -51,7 +51,8 @@ class Search:
 
 @dataclass(frozen=True)
 class FoundRow:
-    """A memory that was found; its access count includes this time. `similarity` is made of the parts of `score`."""
+    """A memory that was found; its access count includes this time, if that counts. `score` has the parts of
+    `similarity`."""
 
     row: Row
     similarity: float
@@ -76,7 +77,7 @@ def search(
         return []
     found = _distinct(_live(rows, space, answers, asked, now), asked.limit)
     kept = found if asked.threshold is not None else found[: scoring.without_tail([s.similarity for s, _ in found])]
-    return [_hit(row, score, now) for score, row in kept]
+    return [_hit(row, score, now, counted=asked.count_access) for score, row in kept]
 
 
 def is_general(query: str) -> bool:
@@ -190,10 +191,10 @@ def _said(content: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in _FILLER) or tuple(words)
 
 
-def _hit(row: Row, score: Score | None, now: float) -> FoundRow:
-    counted = replace(row, access_count=row.access_count + 1)
+def _hit(row: Row, score: Score | None, now: float, *, counted: bool = True) -> FoundRow:
+    seen = replace(row, access_count=row.access_count + counted)
     similarity = score.similarity if score else 0.0
     age = max(now - row.created_at, 0.0) / _DAY
-    sure = ranking.confidence(similarity, age, row.memory_type, counted.access_count)
+    sure = ranking.confidence(similarity, age, row.memory_type, seen.access_count)
     excerpt = indexing.excerpt(row.content, score.place) if score and row.passages > 1 else row.content
-    return FoundRow(counted, similarity, round(sure, 4), excerpt, score)
+    return FoundRow(seen, similarity, round(sure, 4), excerpt, score)

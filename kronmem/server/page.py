@@ -1,4 +1,4 @@
-"""The memory page: one file, put together from `assets/`, and the policy that lets a browser run it and nothing else."""
+"""The memory page: one file, put together from `assets/`, and the policy that lets a browser run nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRIPTS = ("service", "words", "agents", "list", "chart", "undo", "drawer", "key
 def page() -> tuple[bytes, dict[str, str]]:
     """The page and its headers."""
     style = _asset("page.css")
-    script = "(() => {\"use strict\";\n" + "\n".join(_asset(f"{name}.js") for name in SCRIPTS) + "})();"
+    script = '(() => {"use strict";\n' + "\n".join(_asset(f"{name}.js") for name in SCRIPTS) + "})();"
     text = _asset("page.html").replace("<style></style>", f"<style>{style}</style>")
     text = text.replace("<script></script>", f"<script>{script}</script>")
     policy = [

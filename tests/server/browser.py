@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,30 @@ class Browser:
         self.ask("POST", "/actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
 
     def resize(self, width: int, height: int) -> None:
-        self.ask("POST", "/window/rect", width=width, height=height)
+        """A viewport of exactly that size; a narrow one is a phone's."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.devtools("Emulation.setDeviceMetricsOverride", **size)
+
+    def color_scheme(self, name: str) -> None:
+        self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
+    def choose(self, selector: str, value: str) -> None:
+        """Pick an option, or a date, as a person does: the page hears of it."""
+        self.run(
+            "((e, v) => { e.value = v; e.dispatchEvent(new Event('change')); return 1 })"
+            "(document.querySelector(arguments[0]), arguments[1])",
+            *(selector, value),
+        )
+
+    def accessibility(self) -> list[str]:
+        """What axe finds serious: its rule, and the elements."""
+        self.ask("POST", "/execute/sync", script=_axe(), args=[])
+        script = (
+            "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations))"
+        )
+        found = self.ask("POST", "/execute/async", script=script, args=[])
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        return [f"{one['id']}: {', '.join(node['target'][0] for node in one['nodes'])}" for one in serious]
 
     def devtools(self, command: str, **params: Any) -> Any:
         return self.ask("POST", "/goog/cdp/execute", cmd=command, params=params)
@@ -109,6 +133,10 @@ def browser(profile: Path) -> Iterator[Browser]:
     finally:
         driver.terminate()
         driver.wait()
+
+
+def _axe() -> str:
+    return files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
 
 
 def _ready(http: httpx.Client) -> None:

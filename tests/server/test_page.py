@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,11 +16,13 @@ from tests.services.kronmem import ServedKronmem
 
 chromium = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason=MISSING)
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+ENTER = "\ue007"
 
 
 @pytest.fixture(scope="module")
 def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with browser(tmp_path_factory.mktemp("chromium")) as opened:
+        opened.resize(1280, 900)
         yield opened
 
 
@@ -40,6 +43,15 @@ def opened(window: Browser, service: ServedKronmem, agent: str = "page-agent") -
     window.open(f"{service.url}/#agent={agent}")
 
 
+def listed(window: Browser, count: int) -> None:
+    window.wait(f"document.querySelectorAll('#list li').length === {count}")
+
+
+def ask(window: Browser, question: str) -> None:
+    window.write("#question", question + ENTER)
+    window.wait("document.querySelectorAll('#list .score').length > 0")
+
+
 def test_the_page_is_one_file_under_a_policy_that_lets_nothing_else_in(open_http: httpx.Client) -> None:
     reply = open_http.get("/")
     policy = dict(part.split(" ", 1) for part in reply.headers["content-security-policy"].split("; "))
@@ -57,48 +69,61 @@ def test_the_page_is_one_file_under_a_policy_that_lets_nothing_else_in(open_http
 @chromium
 def test_a_script_in_a_memory_is_shown_as_text(window: Browser, unlocked: ServedKronmem, told: Client) -> None:
     opened(window, unlocked)
-    window.wait("document.querySelectorAll('#list li').length === 4")
+    listed(window, 4)
     assert window.texts("#list .text")[0] == EVIL
     assert window.texts("#list li:first-child .tag") == ["<i>tag</i>"]
     assert window.texts("#list li:first-child .kind") == ["<b>type</b>"]
     assert window.run("document.title") == "page-agent · kronmem"
-    assert window.run("document.querySelectorAll('#list script, #list img, #list b, #list i:not(.dot)').length") == 0
+    window.click("#list li:first-child .details")
+    window.wait("document.querySelectorAll('#history li').length === 1")
+    assert window.texts("#full") == window.texts("#history .text") == [EVIL]
+    assert window.run("document.querySelectorAll('main script, dialog script, main img, dialog img').length") == 0
+    assert window.run("document.title") == "page-agent · kronmem"
     assert window.log() == []
 
 
 @chromium
 def test_memories_are_listed_with_what_belongs_to_them(window: Browser, unlocked: ServedKronmem, told: Client) -> None:
     opened(window, unlocked)
-    window.wait("document.querySelectorAll('#list li').length === 4")
-    assert "4 memories" in window.texts("#summary")[0]
+    listed(window, 4)
+    assert window.texts("#summary") == ["4 memories in 2 sessions"]
     expiring = window.texts("#list li:nth-child(2) .facts")[0]
     assert expiring.startswith("temporaryjust now")
     assert "expires in 2 days" in expiring
     assert "session chat-1" in window.texts("#list li:nth-child(4) .facts")[0]
     assert "page-agent4" in window.texts("#agents button")
-    assert window.run("document.querySelectorAll('#chart rect').length") == 4
-    window.run(
-        "(document.querySelector('#session').value = 'chat-2', document.querySelector('#session').onchange(), 1)"
-    )
-    window.wait("document.querySelectorAll('#list li').length === 1")
+    assert window.texts("#chart-title") == ["4 memories stored"]
+    window.choose("#session", "chat-2")
+    listed(window, 1)
     assert window.texts("#list .text") == ["User prefers concise answers"]
+    assert window.texts("#summary") == ["1 memory with these filters, of 4"]
+    window.click("#reset")
+    listed(window, 4)
+    window.choose("#until", "2020-01-01")
+    listed(window, 0)
+    assert window.texts("#empty p") == ["Nothing fits these filters."]
 
 
 @chromium
-def test_a_search_shows_how_its_score_was_made(window: Browser, unlocked: ServedKronmem, told: Client) -> None:
+def test_a_search_shows_the_similarity_it_is_ordered_by_and_raises_no_score(
+    window: Browser, unlocked: ServedKronmem, told: Client
+) -> None:
     opened(window, unlocked)
-    window.wait("document.querySelectorAll('#list li').length === 4")
+    listed(window, 4)
     window.press("/")
-    window.write("#question", "which database do we use?\ue007")
-    window.wait("document.querySelectorAll('#list .score').length === 1")
-    assert window.texts("#list .text") == ["The project uses PostgreSQL 16"]
-    said = dict(
-        re.findall(r"(similarity|recency|frequency) (\d\.\d\d)", window.texts(".score .parts")[0].replace("y0", "y 0"))
-    )
-    made = 0.6 * float(said["similarity"]) + 0.2 * float(said["recency"]) + 0.2 * float(said["frequency"])
-    assert float(window.texts(".score b")[0]) == pytest.approx(made, abs=0.02)
+    ask(window, "which database do we use for the project?")
+    assert window.texts("#list .text")[0] == "The project uses PostgreSQL 16"
+    shown = [float(text) for text in window.texts("#list .score b")]
+    assert shown == sorted(shown, reverse=True)
+    parts = re.findall(r"(words|meaning) (\d\.\d\d)", window.texts(".score .parts")[0])
+    assert [name for name, _ in parts] == ["words", "meaning"]
+    assert shown[0] == pytest.approx(min(sum(float(value) for _, value in parts), 1.0), abs=0.02)
+    window.click("#list li:first-child .details")
+    assert "Recalled0 times" in window.texts("#facts")[0]
+    window.click("#close")
+    assert [memory.access_count for memory in told.memories("page-agent")] == [0, 0, 0, 0]
     window.press("escape")
-    window.wait("document.querySelectorAll('#list li').length === 4")
+    listed(window, 4)
     assert window.texts("#list .score") == []
 
 
@@ -107,14 +132,15 @@ def test_forgetting_can_be_undone_and_is_done_when_the_page_goes(
     window: Browser, unlocked: ServedKronmem, told: Client
 ) -> None:
     opened(window, unlocked)
-    window.wait("document.querySelectorAll('#list li').length === 4")
+    listed(window, 4)
     window.press("down", "down", "delete")
-    window.wait("document.querySelectorAll('#list li').length === 3")
+    listed(window, 3)
+    assert window.texts("#summary") == ["3 memories in 2 sessions"]
     window.click("#undo")
-    window.wait("document.querySelectorAll('#list li').length === 4")
+    listed(window, 4)
     assert len(list(told.memories("page-agent"))) == 4
     window.press("down", "delete")
-    window.wait("document.querySelectorAll('#list li').length === 3")
+    listed(window, 3)
     window.open("about:blank")
     left = [memory.content for memory in told.memories("page-agent")]
     for _ in range(200):  # the browser sends it behind the page's back
@@ -125,16 +151,106 @@ def test_forgetting_can_be_undone_and_is_done_when_the_page_goes(
 
 
 @chromium
-def test_a_server_with_keys_asks_for_one_and_keeps_it_in_the_tab(
+def test_a_memory_is_added_edited_pinned_and_each_is_undone(
+    window: Browser, unlocked: ServedKronmem, told: Client
+) -> None:
+    opened(window, unlocked)
+    listed(window, 4)
+    window.click("#add")
+    window.write("#edit-content", "Deploys happen on Tuesdays")
+    window.write("#edit-tags", "release, weekly")
+    window.click("#save")
+    listed(window, 5)
+    assert window.texts("#list li:first-child .tag") == ["release", "weekly"]
+    assert "5 memories" in window.texts("#summary")[0]
+
+    window.click("#list li:first-child .details")
+    window.click("#edit")
+    window.run("(document.querySelector('#edit-content').value = 'Deploys happen on Mondays', 1)")
+    window.click("#save")
+    window.wait("document.querySelector('#list .text').textContent === 'Deploys happen on Mondays'")
+    window.click("#list li:first-child .details")
+    window.wait("document.querySelectorAll('#history li').length === 2")
+    assert window.texts("#history .text") == ["Deploys happen on Mondays", "Deploys happen on Tuesdays"]
+    window.click("#close")
+    window.click("#undo")
+    window.wait("document.querySelector('#list .text').textContent === 'Deploys happen on Tuesdays'")
+
+    window.click("#list li:first-child .details")
+    window.click("#pin")
+    window.wait("document.querySelector('#list li .facts').textContent.includes('pinned')")
+    assert [memory.content for memory in told.memories("page-agent") if memory.pinned] == ["Deploys happen on Tuesdays"]
+    window.click("#undo")
+    window.wait("!document.querySelector('#list li .facts').textContent.includes('pinned')")
+    newest = next(iter(told.memories("page-agent")))
+    assert (newest.content, newest.pinned, newest.tags) == ("Deploys happen on Tuesdays", False, ("release", "weekly"))
+    assert len(told.history("page-agent", newest.id)) == 3
+
+
+@chromium
+def test_the_drawer_has_the_id_the_metadata_and_a_form_that_says_what_is_wrong(
+    window: Browser, unlocked: ServedKronmem, told: Client
+) -> None:
+    stored = told.remember("page-agent", "Ada asked for the export", metadata={"ticket": 7}, session_id="chat-1")
+    opened(window, unlocked)
+    listed(window, 5)
+    window.press("down", "enter")
+    window.wait("document.querySelectorAll('#history li').length === 1")
+    assert window.texts("#facts code") == [stored.id]
+    assert '"ticket": 7' in window.texts("#metadata")[0]
+    window.click("#facts dd:nth-of-type(1) button")
+    window.wait("document.querySelector('#facts .small').textContent === 'Copied'")
+    window.click("#edit")
+    window.run("(document.querySelector('#edit-metadata').value = '[1]', 1)")
+    window.click("#save")
+    assert "not a JSON object" in window.wait("document.querySelector('#edit-wrong').textContent")
+    window.run("(document.querySelector('#edit-metadata').value = '{}', 1)")
+    window.run("(document.querySelector('#edit-content').value = 'User prefers concise answers', 1)")
+    window.click("#save")
+    window.wait("!document.querySelector('#drawer').open")
+    assert told.get("page-agent", stored.id).metadata == {}
+    window.click("#list li:first-child .details")
+    window.click("#facts dd:nth-of-type(3) button")
+    listed(window, 2)
+
+
+@chromium
+def test_a_server_with_keys_asks_for_one_keeps_it_in_the_tab_and_forgets_it_on_signing_out(
     window: Browser, served: ServedKronmem, http: httpx.Client
 ) -> None:
     with Client(served.url, api_key=ADA, outbox=False) as client:
         client.remember("page-locked", "Only Ada sees this")
     opened(window, served, "page-locked")
     window.wait("document.querySelector('#door').open")
-    window.write("#key", "kv-wrong\ue007")
+    window.write("#key", f"kv-wrong{ENTER}")
     window.wait("document.querySelector('#door-text').className === 'wrong' && document.querySelector('#door').open")
-    window.write("#key", f"{ADA}\ue007")
-    window.wait("document.querySelectorAll('#list li').length === 1")
+    assert "--key or KRONMEM_SERVE_KEYS" in window.texts("#door-text")[0]
+    window.write("#key", f"{ADA}{ENTER}")
+    listed(window, 1)
     assert window.texts("#list .text") == ["Only Ada sees this"]
     assert window.run("[sessionStorage.length, localStorage.length, document.cookie]") == [1, 0, ""]
+    window.click("#leave")
+    window.wait("document.querySelector('#door').open")
+    assert window.run("sessionStorage.length") == 0
+    assert "Only Ada" not in window.run("document.body.textContent")
+
+
+@chromium
+@pytest.mark.slow
+def test_a_dead_server_is_named_with_the_remedy_and_asked_again(window: Browser, tmp_path: Path) -> None:
+    with ServedKronmem(tmp_path / "memory.db") as service:
+        with Client(service.url, outbox=False) as client:
+            client.remember("page-agent", "It was here before")
+        opened(window, service)
+        listed(window, 1)
+        service.kill()
+        window.click("#refresh")
+        window.wait("!document.querySelector('#trouble').hidden")
+        said = window.texts("#trouble p")[0]
+        assert said.startswith(f"Cannot connect to {service.url}. Is the server running?")
+        assert f"kronmem serve --port {service.port}" in said
+        service.start()
+        window.click("#retry")
+        window.wait("document.querySelector('#trouble').hidden")
+        listed(window, 1)
+        window.log()  # the browser notes the refused connection

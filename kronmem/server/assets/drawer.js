@@ -98,10 +98,12 @@ async function save() {
   try {
     if (memory) await change(memory, different(memory, given), "Saved");
     else await add(given);
-    $("drawer").close();
   } catch (error) {
     $("edit-wrong").textContent = error.message;
+    return;
   }
+  $("drawer").close();
+  run(changed());
 }
 
 // Only the fields that differ are sent: a tag with a comma in it survives an edit of the text.
@@ -123,7 +125,6 @@ async function change(memory, fields, words) {
     await call("POST", path, former);
     await changed();
   });
-  await changed();
 }
 
 async function add(given) {
@@ -137,7 +138,6 @@ async function add(given) {
     await call("DELETE", `${agent}/memories/${encodeURIComponent(stored.id)}`);
     await changed();
   });
-  await changed();
 }
 
 $("add").onclick = () => { shown = null; edit(null); };
@@ -154,7 +154,7 @@ $("drawer").addEventListener("close", () => {
 $("pin").onclick = () => {
   const memory = shown.memory;
   $("drawer").close();
-  run(change(memory, { pinned: !memory.pinned }, memory.pinned ? "Unpinned" : "Pinned"));
+  run(change(memory, { pinned: !memory.pinned }, memory.pinned ? "Unpinned" : "Pinned").then(changed));
 };
 $("forget").onclick = () => {
   const memory = shown.memory;
