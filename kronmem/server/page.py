@@ -33,7 +33,7 @@ def page() -> tuple[bytes, dict[str, str]]:
 
 
 def _asset(name: str) -> str:
-    return files("kronmem.server").joinpath("assets", name).read_text("utf-8")
+    return files("kronmem.server").joinpath(f"assets/{name}").read_text("utf-8")
 
 
 def _digest(source: str) -> str:
