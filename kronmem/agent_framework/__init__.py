@@ -9,8 +9,9 @@ try:
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "agent_framework":
         raise
+    # With a hyphen: pip before 23.3 does not find the extra by its underscore.
     raise ImportError(
-        "kronmem.agent_framework needs agent-framework-core 1.x: pip install 'kronmem[agent_framework]'"
+        "kronmem.agent_framework needs agent-framework-core 1.x: pip install 'kronmem[agent-framework]'"
     ) from missing
 
 __all__ = ["KronmemContextProvider", "KronmemHistoryProvider"]

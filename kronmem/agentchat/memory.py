@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from anyio import to_thread
 from autogen_core import CancellationToken, Component
 from autogen_core.memory import Memory, MemoryContent, MemoryQueryResult, UpdateContextResult
 from autogen_core.model_context import ChatCompletionContext
@@ -27,7 +26,7 @@ from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_text import ToolCoroutine
-from kronmem.packs.warmup import is_cold, load_engine
+from kronmem.packs.warmup import load_engine_for
 
 
 class KronMemory(Memory, Component[KronMemoryConfig]):
@@ -95,8 +94,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         """
         found: list[MemoryContent] = []
         try:
-            if is_cold(self.agent_memory.client):
-                await to_thread.run_sync(load_engine)  # before the deadline begins
+            await load_engine_for(self.agent_memory.client)  # before the deadline begins
             found = await bounded_async(lambda: self._inject(model_context), self._memory.timeout)
         except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
             self._log.failed(error)

@@ -18,6 +18,7 @@ from kronmem.autogen.messages import Message
 from kronmem.autogen.wrapping import wrap
 from kronmem.packs.bounded_call import bounded, bounded_thread
 from kronmem.packs.change_log import Change, ChangeLog
+from kronmem.packs.checks import check_blocking_state
 from kronmem.packs.log_once import LogOnce
 
 TIMEOUT = 2.0
@@ -82,7 +83,7 @@ class ChatSaver:
         watched: Sequence[ConversableAgent],
     ) -> None:
         self.key, self._kind, self._lists, self._parties, self._watched = key, kind, lists, parties, watched
-        self._journal = ChangeLog(state, key, kind)
+        self._journal = ChangeLog(check_blocking_state(state), key, kind)
         self._log = LogOnce(f"the saving of the chat {key!r}")
         self._lock, self._hanging = threading.Lock(), False
         self._stored: dict[Place, Stored] = {}

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kronmem.engine import ranking
-from kronmem.engine.indexing import KIND_BITS, number_of
+from kronmem.engine.indexing import KIND_BITS, QUESTION, number_of
 
 SCANNED = 200
 """So many passages that are close by their codes are compared exactly, and the hundred best by words."""
@@ -25,7 +25,9 @@ SPEAKER = (1.0, 0.7, 0.75, 0.525)
 """By kind: a statement, a bare question, and the same by an assistant or a tool.
 
 An assistant repeats what it was told and says much besides: x 0.8 to x 0.6 gained on chats with assistants, below 0.75
-notes that an assistant took are lost. A bare question holds no answer; x 0.7 keeps it below the statement it resembles.
+notes that an assistant took are lost. A bare question holds no answer; x 0.7 keeps it below the statement it resembles,
+and the second best, third best, … question counts for a half, a third, …: a question that was asked in every turn of a
+chat resembles the next one more than its answer does, and twenty of them would leave the answer no place.
 """
 CLEAR = 0.6
 TAIL = 0.3
@@ -92,6 +94,7 @@ class Answers:
     close: Mapping[int, float]
     closest: Mapping[int, int]
     weight: float
+    speaker: Mapping[int, float]
     similarity: Mapping[int, float]
 
     def best(self, count: int) -> list[Score]:
@@ -105,7 +108,7 @@ class Answers:
         words, meaning = self.words.get(number, 0.0), self.weight * self.close.get(number, 0.0)
         by_words = number in self.worded and words >= meaning
         place = self.worded[number] if by_words else self.closest[number]
-        return Score(number, place, round(words, 4), round(meaning, 4), SPEAKER[place & _KINDS])
+        return Score(number, place, round(words, 4), round(meaning, 4), self.speaker[number])
 
     def silent(self, passages: int, sense: Sense = TABLE) -> bool:
         """Whether even the best is no better than a question about something never mentioned would find."""
@@ -124,10 +127,18 @@ def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: S
     lifted = ranking.in_company(by_words)
     # The better the words fit, the less there is left for the meaning to say: fixed weights lose where names decide.
     weight = sense.weight * (1 - sense.discount * min(max(lifted.values(), default=0.0), 1.0))
-    similar = {number: own * SPEAKER[worded[number] & _KINDS] for number, own in lifted.items()}
-    for number, place in closest.items():
-        similar[number] = similar.get(number, 0.0) + weight * close[number] * SPEAKER[place & _KINDS]
-    return Answers(lifted, worded, close, closest, weight, similar)
+    sums = {number: lifted.get(number, 0.0) + weight * close.get(number, 0.0) for number in {**lifted, **close}}
+    speaker = _speakers(sums, {**closest, **worded})
+    similar = {number: found * speaker[number] for number, found in sums.items()}
+    return Answers(lifted, worded, close, closest, weight, speaker, similar)
+
+
+def _speakers(sums: Mapping[int, float], places: Mapping[int, int]) -> dict[int, float]:
+    """The weight of each memory by its kind, which all its passages share; each further question counts for less."""
+    found = {number: SPEAKER[place & _KINDS] for number, place in places.items()}
+    asking = [number for number, place in places.items() if place & QUESTION]
+    asking.sort(key=lambda number: (sums[number] * found[number], number), reverse=True)
+    return found | {number: round(found[number] / rank, 4) for rank, number in enumerate(asking, start=1)}
 
 
 def _by_number(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[int, int]]:

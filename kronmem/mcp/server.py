@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from kronmem import AsyncAgentMemory, AsyncClient, InvalidInputError, memory_tools
+from kronmem import AsyncAgentMemory, AsyncClient, ConfigError, InvalidInputError, memory_tools
 from kronmem.mcp.sdk import Server, Tool, make_http_server, make_server, resource_error
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_call import OWN_DEADLINE, answered_async
@@ -47,6 +47,8 @@ def memory_server(memory: AsyncAgentMemory, *, timeout: float = TIMEOUT, http: b
 
     There the memory may have a callable id: the agent of each request is served.
     """
+    if not isinstance(memory, AsyncAgentMemory):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise ConfigError(f"this needs an AsyncAgentMemory, AsyncClient(…).agent(…), not {type(memory).__name__}")
     server = (make_http_server if http else make_server)(NAME, INSTRUCTIONS)
     context = _context_tool(memory, timeout)
     for tool in [*map(with_fields, memory_tools(memory, timeout=timeout).functions()), context]:
@@ -71,7 +73,7 @@ def _context_tool(memory: AsyncAgentMemory, timeout: float) -> Tool:
     ) -> str:
         """Get the most useful memories as one block of text. Use it when a conversation begins."""
         work = partial(held.inject_context, query.strip() or GENERAL, min(MAX_LIMIT, max(1, limit)))
-        return await answered_async(work, timeout, log) or NOTHING
+        return await answered_async(held.client, work, timeout, log) or NOTHING
 
     return inject_context
 

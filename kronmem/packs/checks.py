@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.core import inputs
 from kronmem.errors import ConfigError, InvalidInputError
+from kronmem.state import AsyncState, State
 from kronmem.wiring import MOST_HITS_EMBEDDED, checked_timeout
 
 # With the longest name of a tool behind it, a prefix stays within the 64 characters that OpenAI allows.
@@ -39,6 +40,13 @@ def check_blocking(memory: AgentMemory) -> AgentMemory:
     if not isinstance(memory, AgentMemory):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise ConfigError(f"this needs an AgentMemory, Client(…).agent(…), not {type(memory).__name__}")
     return memory
+
+
+def check_blocking_state(state: State) -> State:
+    """Refuse the state of an `AsyncClient`, for the same reason."""
+    if isinstance(state, AsyncState):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise ConfigError("this needs a State, Client(…).state(…), not AsyncState")
+    return state
 
 
 def check_capture(memory: AgentMemory | AsyncAgentMemory) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from kronmem.async_client import AsyncClient
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_text import UNAVAILABLE
+from kronmem.packs.warmup import load_engine_for
 
 OWN_DEADLINE = 0.8
 """The share of a tool's time that the call itself may take: the rest is left for queueing a memory in time."""
 
 
-async def answered_async(work: Callable[[], Awaitable[str]], timeout: float, log: LogOnce) -> str:
+async def answered_async(client: AsyncClient, work: Callable[[], Awaitable[str]], timeout: float, log: LogOnce) -> str:
     """The answer of `work`, or words about its failure; a failing memory is logged once. Cancellation goes on."""
     try:
+        await load_engine_for(client)  # before the deadline begins
         answer = await bounded_async(work, timeout)
     except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
         return failure_message(error, log)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -18,6 +20,7 @@ from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_call import OWN_DEADLINE
 from kronmem.packs.tool_text import ToolCoroutine, tool_names
+from kronmem.packs.warmup import load_engine_for
 from kronmem.tools import MemoryTools, memory_tools
 
 T = TypeVar("T")
@@ -68,19 +71,21 @@ class Turn:
 
     def __init__(self, parts: TurnMemory, memory: AsyncReadingMemory | None) -> None:
         self._parts, self._memory = parts, memory
-        self._budget = TimeBudget(parts.memory.timeout)
+        self._budget, self._id = TimeBudget(parts.memory.timeout), uuid.uuid4().hex[:12]
 
     async def block(self, words: str) -> str:
         """The injected block for the user's words; "" when nothing fits, and when memory fails."""
         found = ""
         if words and self._memory is not None:
             with self._parts.log.swallowing():
+                await load_engine_for(self._memory.client)  # before the budget is touched
                 found = await self._budget.spend(partial(self._recall, self._memory, words))
         return found
 
     async def keep(self, said: Utterance) -> None:
-        """Store words of this turn."""
+        """Store words of this turn; it is their place unless they have one, so said again they are stored again."""
         if self._memory is not None and self._parts.capture is not None:
+            said = said if said.place else replace(said, place={"turn": self._id})
             try:
                 await self._budget.spend(partial(self._parts.capture.take, self._memory, said), last=True)
             except DeadlineError as error:  # it raises nothing else, and logs by itself when it works again

@@ -8,6 +8,8 @@ import weakref
 from contextlib import suppress
 from importlib import import_module
 
+from anyio import to_thread
+
 from kronmem.async_client import AsyncClient
 from kronmem.client import Client
 from kronmem.errors import KronmemError
@@ -26,6 +28,12 @@ def load_engine() -> None:
     """Import the engine; takes as long as it takes, and opens nothing."""
     for name in _MODULES:
         import_module(name)
+
+
+async def load_engine_for(client: Client | AsyncClient) -> None:
+    """Import the engine in another thread, if a call of this client would have to import it first."""
+    if is_cold(client):
+        await to_thread.run_sync(load_engine)
 
 
 def warm_up(client: Client) -> None:

@@ -38,8 +38,8 @@ def render(hits: Sequence[Hit], *, source: str, max_chars: int | None = None) ->
     `max_chars` bounds the whole block, fences included: the last hits are dropped until it fits, a first hit that
     does not fit alone is cut visibly, and "" comes back when there is room for no text at all.
     """
-    legible = [hit for hit in hits if _harmless(hit.content).strip()]
-    return _block([_item(number, hit) for number, hit in enumerate(legible, start=1)], source, max_chars)
+    shown = [hit for hit in hits if _harmless(hit.content).strip()]
+    return _block([_item(number, hit) for number, hit in enumerate(shown, start=1)], source, max_chars)
 
 
 def fence(text: str, *, source: str, max_chars: int | None = None) -> str:
@@ -97,28 +97,32 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - len(CUT)].rstrip() + CUT
 
 
-def _item(number: int, hit: Hit) -> str:
-    memory = hit.memory
-    speaker = memory.metadata.get("speaker")
-    labels = [_one_line(memory.memory_type)]
-    if memory.created_at is not None:
-        labels.append(memory.created_at.date().isoformat())
-    if isinstance(speaker, str) and speaker.strip():
-        labels.append(f"from {_one_line(speaker)}")
-    if hit.filled:
-        labels.append("background")
-    text = _cut(_harmless(hit.excerpt or memory.content).strip(), MAX_MEMORY_CHARS)
-    return f"{number}. ({', '.join(labels)}) " + text.replace("\n", "\n   ")
+def legible(hit: Hit) -> str:
+    """The text of a hit for a model: its excerpt, bounded, without hidden characters and without power over a fence."""
+    return _cut(_harmless(hit.excerpt or hit.content).strip(), MAX_MEMORY_CHARS)
 
 
-def _one_line(text: str) -> str:
-    # A label with a parenthesis of its own could pretend that the text has begun.
+def label(text: str) -> str:
+    """A name or type as one short line without parentheses: with one it could pretend that the text has begun."""
     flat = " ".join(_harmless(text).translate({ord("("): "[", ord(")"): "]"}).split())
     return _cut(flat, _MAX_LABEL_CHARS)
 
 
+def _item(number: int, hit: Hit) -> str:
+    memory = hit.memory
+    speaker = memory.metadata.get("speaker")
+    labels = [label(memory.memory_type)]
+    if memory.created_at is not None:
+        labels.append(memory.created_at.date().isoformat())
+    if isinstance(speaker, str) and speaker.strip():
+        labels.append(f"from {label(speaker)}")
+    if hit.filled:
+        labels.append("background")
+    return f"{number}. ({', '.join(labels)}) " + legible(hit).replace("\n", "\n   ")
+
+
 def _attribute(source: str) -> str:
-    return html.escape(_one_line(source), quote=True)
+    return html.escape(label(source), quote=True)
 
 
 def _harmless(text: str) -> str:

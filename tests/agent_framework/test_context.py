@@ -111,6 +111,18 @@ async def test_capture_may_be_off_or_keep_only_facts(client: AsyncClient) -> Non
     ]
 
 
+async def test_a_message_that_comes_with_an_id_and_was_forgotten_is_not_stored_again(client: AsyncClient) -> None:
+    for _ in range(2):
+        told = Message("user", [TEA], message_id="m-1")
+        await agent(Scripted("I see."), provider(client)).run(told)
+        for one in await stored(client):
+            await client.forget("ada", one.id)
+    assert await stored(client) == []
+    again = Message("user", [TEA], message_id="m-2")
+    await agent(Scripted("I see."), provider(client)).run(again)
+    assert [one.content for one in await stored(client)] == [TEA]
+
+
 async def test_captured_words_may_have_a_lifetime(client: AsyncClient) -> None:
     await agent(Scripted("I will keep it in mind."), provider(client, ttl_days=3)).run(TEA)
     assert all(one.expires_at is not None for one in await stored(client))

@@ -9,9 +9,9 @@ import pytest
 
 def test_the_pack_says_what_to_install() -> None:
     sys.modules.pop("kronmem.agent_framework", None)
-    with pytest.raises(ImportError, match=r"pip install 'kronmem\[agent_framework\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'kronmem\[agent-framework\]'"):
         __import__("kronmem.agent_framework")
 
 
 def test_the_rest_of_this_folder_needs_the_framework() -> None:
-    pytest.skip("Agent Framework is not installed: pip install 'kronmem[agent_framework]'")
+    pytest.skip("Agent Framework is not installed: pip install 'kronmem[agent-framework]'")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from autogen import GroupChat, GroupChatManager
 
-from kronmem import AgentMemory, Client, ConfigError, KronmemError, State
+from kronmem import AgentMemory, AsyncClient, Client, ConfigError, KronmemError, State
 from kronmem.autogen import (
     attach_memory,
     persisted_chat,
@@ -80,6 +81,22 @@ def test_nothing_saved_is_no_chat(state: State) -> None:
         helper, ann = assistant(server), user()
         assert resume_chat(state, "harbour", helper, ann) is False
         assert resume_group_chat(state, "harbour", manager(server, [helper, ann])) is None
+
+
+def test_a_state_that_has_to_be_awaited_is_refused_at_once() -> None:
+    state: Any = AsyncClient("sqlite://").state("ann")
+    helper, ann = user("helper"), user("ann")
+    lead = GroupChatManager(GroupChat([helper, ann], messages=[]), llm_config=False)
+    for refused in (
+        lambda: save_chat(state, "harbour", helper, ann),
+        lambda: resume_chat(state, "harbour", helper, ann),
+        lambda: persisted_chat(state, "harbour", helper, ann).__enter__(),
+        lambda: save_group_chat(state, "harbour", lead),
+        lambda: resume_group_chat(state, "harbour", lead),
+        lambda: persisted_group_chat(state, "harbour", lead).__enter__(),
+    ):
+        with pytest.raises(ConfigError, match="not AsyncState"):
+            refused()
 
 
 def test_a_chat_is_not_put_into_other_agents_or_the_wrong_kind(state: State) -> None:

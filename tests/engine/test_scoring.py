@@ -42,6 +42,13 @@ def test_an_assistants_words_count_for_less_and_a_bare_question_too() -> None:
     assert [hit.number for hit in found.best(5)] == [10, 30, 20, 40]
 
 
+def test_of_many_questions_the_best_counts_most_and_the_others_leave_the_answer_its_place() -> None:
+    found = combine({**{at(n, 0, 1): 0.9 for n in range(20, 120, 10)}, at(10): 0.4}, {}).best(5)
+    assert [hit.number for hit in found] == [110, 10, 100, 90, 80]
+    assert [hit.speaker for hit in found] == [0.7, 1.0, 0.35, 0.2333, 0.175]
+    assert [hit.similarity for hit in found] == [similarity(hit.words, 0.0, hit.speaker) for hit in found]
+
+
 def test_among_equals_the_newer_comes_first() -> None:
     assert [hit.number for hit in combine({at(n): 0.5 for n in (10, 20, 30)}, {}).best(5)] == [30, 20, 10]
 

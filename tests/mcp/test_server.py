@@ -13,7 +13,7 @@ import anyio
 import httpx
 import pytest
 
-from kronmem import AsyncClient, Client
+from kronmem import AsyncClient, Client, ConfigError
 from kronmem.packs.tool_text import UNAVAILABLE
 from tests.extras import Lazy
 from tests.services import RawServer
@@ -58,6 +58,11 @@ async def test_four_tools_describe_themselves_in_less_than_a_thousand_tokens(cli
     assert [name for name, hint in hints.items() if hint["readOnlyHint"]] == ["recall", "inject_context"]
     assert [name for name, hint in hints.items() if hint.get("destructiveHint")] == ["forget"]
     assert not any(hint["openWorldHint"] for hint in hints.values())
+
+
+def test_a_memory_that_would_block_the_loop_is_refused() -> None:
+    with Client("sqlite://") as client, pytest.raises(ConfigError, match="needs an AsyncAgentMemory"):
+        pack.memory_server(client.agent("ada"))
 
 
 async def test_the_agent_is_bound_and_a_resource_of_another_is_refused(client: AsyncClient) -> None:

@@ -122,6 +122,39 @@ async def test_words_of_one_turn_are_known_to_new_agents_in_the_next(make: Make,
     assert not [text for text in stored(file, "ada") if "<memory" in text]
 
 
+async def test_words_said_again_after_they_were_forgotten_are_stored_again(make: Make, file: str) -> None:
+    memory = make("ada", file)
+    for _ in range(2):
+        await memory.turn("My favourite tea is sencha from Uji, by the way.", "I will keep that in mind.")
+        assert len(stored(file, "ada")) == 2
+        await memory.turn("My favourite tea is sencha from Uji, by the way.", "I will keep that in mind.")
+        assert len(stored(file, "ada")) == 2, "said again while it is known, it is one memory"
+        with Client(file) as client:
+            for one in list(client.memories("ada")):
+                client.forget("ada", one.id)
+
+
+CODES = {"ada": "4711", "bob": "9823"}
+TURNS = 20
+
+
+@pytest.mark.slow
+async def test_captured_questions_do_not_crowd_out_the_fact_that_they_ask_for(make: Make, file: str) -> None:
+    for name, code in CODES.items():
+        remember(file, name, f"The door code of the office is {code}.")
+    memory, without = make(current_user.get, file), 0
+    for number in range(1, TURNS + 1):
+        for name, code in CODES.items():
+            current_user.set(name)
+            words = f"{name.title()} asks in turn {number}: what is the door code?"
+            seen = await memory.turn(words, f"Let me think about question {number}, please wait a moment.")
+            without += not any(code in text for text in seen.prompts[0])
+    asked = [text for text in stored(file, "ada") if text.endswith("what is the door code?")]
+    assert len(asked) == TURNS, "questions are stored"
+    # Of 40 turns 34 were without the code when questions counted as much as statements.
+    assert without <= 4
+
+
 async def test_the_model_remembers_and_recalls_by_itself(make: Make, file: str) -> None:
     memory = make("ada", file)
     told = await memory.turn("Please note my tea.", ("remember", {"content": TEA}), "Done.")
