@@ -1,4 +1,4 @@
-"""kronmem: durable memory for AutoGen agents. What is named here is loaded when it is first used."""
+"""kronmem: durable memory for AutoGen agents. Names are loaded when they are first used."""
 
 import importlib
 import typing

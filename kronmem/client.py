@@ -51,6 +51,18 @@ class Client:
         embed: Embed | None = None,
         transport: Transport | HttpxTransport | None = None,
     ) -> None:
+        """Decide where memories live; nothing is opened or sent.
+
+        - `url`: `https://` of a service, `sqlite:///file`, `postgresql://…`; else KRONMEM_URL, else a file of the user.
+        - `api_key`: the service's key; else KRONMEM_API_KEY, or KRONVEX_API_KEY for Kronvex.
+        - `timeout`: the seconds of one call in total, retries included; `with_timeout` changes it.
+        - `retry`: attempts and waits of a call that may be repeated.
+        - `outbox`: the file of `remember_later`; None is `outbox.db` in KRONMEM_HOME, False switches it off.
+        - `state_url`: another service for `state`, such as BotWire.
+        - `redact`: changes every text before it is stored, searched or queued; `redact_secrets` is a ready one.
+        - `embed`: makes vectors of texts for the embedded engine; see `kronmem.semantic`.
+        - `transport`: sends requests in place of kronmem's own connections: one of httpx's, or an object with `send`.
+        """
         self._wiring = Wiring(url, api_key, timeout, retry, redact, embed, transport)
         self._transport = self._wiring.transport()
         self._timeout = self._wiring.timeout
@@ -65,7 +77,7 @@ class Client:
     def local(
         cls, path: str | Path | None = None, *, embed: Embed | None = None, redact: Redact | None = None
     ) -> Client:
-        """Make an embedded client whatever the environment says; ":memory:" keeps nothing on disk."""
+        """Make an embedded client, regardless of the environment; ":memory:" keeps nothing on disk."""
         return cls(Wiring.local_url(path), embed=embed, redact=redact)
 
     def __repr__(self) -> str:
@@ -80,7 +92,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Release what this client opened. Nothing that was remembered is lost."""
+        """Release files and connections that this client opened. Nothing that was remembered is lost."""
         if self._owned:
             if self._post is not None:
                 self._post.close(self._timeout)
@@ -129,7 +141,7 @@ class Client:
         """Store one memory.
 
         The same text again is one memory (`deduplicated`). `ttl_seconds` (at least 60) beats `ttl_days`, and `pinned`
-        beats both. `memory_id`, a UUID of yours, makes a repeated call one memory whatever happens in between.
+        beats both. `memory_id`, a UUID of yours, makes a repeated call one memory, even across a restart.
         `key` is the subject ("home_city"): a later memory of the same agent, session and key takes its place, and the
         old one is kept as history, never recalled; `supersedes` does the same by id. `role` is who said it: "user",
         "assistant" or "tool".
@@ -213,7 +225,7 @@ class Client:
     ) -> list[Memory]:
         """Store many memories in order; every text is checked before the first is sent.
 
-        The deadline holds for each request. If one fails half-way, `FanOutError.partial` holds what was stored.
+        The deadline holds for each request. If one fails half-way, `FanOutError.partial` holds the memories stored.
         """
         drafts = self._wiring.drafts(
             agent_id,
@@ -251,7 +263,7 @@ class Client:
     ) -> list[Hit]:
         """Find the memories closest in meaning to `query`, best first.
 
-        `threshold` drops hits whose similarity (0 to 1) is lower; `None` leaves the choice to the service.
+        `threshold` drops hits of lower similarity (0 to 1); `None` leaves the choice to the service.
         An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the
         embedded engine 100; a larger `limit` is refused. `since` (included) and `until` (not) bound `created_at`; a
         time without a zone is local. `count_access=False` looks without raising the score.

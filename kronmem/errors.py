@@ -1,4 +1,4 @@
-"""What can go wrong.
+"""The tree of errors.
 
 KronmemError
 ├── ConfigError                 no key, bad url, missing extra: before anything is sent
@@ -79,7 +79,7 @@ class OutboxFullError(KronmemError):
 
 
 class FanOutError(KronmemError):
-    """Some of many calls failed: `partial` holds what arrived, `causes` the failures.
+    """Some of many calls failed: `partial` holds the results that arrived, `causes` the failures.
 
     Both are keyed by the question's position (`recall_many`) or agent id (`recall_across`).
     """

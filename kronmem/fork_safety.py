@@ -1,4 +1,4 @@
-"""What a fork must not cut in two: files are at rest when the process is copied, the child finds every lock open."""
+"""Fork safety: files are at rest when the process is copied, the child finds every lock open."""
 
 from __future__ import annotations
 

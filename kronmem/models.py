@@ -1,4 +1,4 @@
-"""What comes back: frozen models that keep fields they do not know."""
+"""The models of replies: frozen, and they keep fields they do not know."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Model(BaseModel):
 
 
 class Memory(_Model):
-    """One remembered text with what belongs to it."""
+    """One remembered text with its metadata."""
 
     id: str
     agent_id: str
@@ -72,7 +72,7 @@ class Hit(_Model):
 
 
 class AgentInfo(_Model):
-    """An agent the service knows. `name` is what you pass as `agent_id`; Kronvex also takes `id`."""
+    """An agent the service knows. `name` is the `agent_id` that you pass; Kronvex also takes `id`."""
 
     id: str
     name: str

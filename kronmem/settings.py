@@ -25,7 +25,7 @@ class InsecureUrlWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Settings:
-    """What was decided. `scheme` is http, https, sqlite or postgresql; `path` is the embedded engine's file."""
+    """The resolved settings. `scheme` is http, https, sqlite or postgresql; `path` is the embedded engine's file."""
 
     url: str = field(repr=False)  # a database's url may hold a password
     scheme: str
@@ -61,7 +61,7 @@ def resolve(url: str | None, api_key: str | None, env: Mapping[str, str] | None 
 
 
 def home(env: Mapping[str, str] | None = None) -> Path:
-    """The directory for what kronmem keeps: $KRONMEM_HOME, else the platform's user data directory."""
+    """The directory for kronmem's files: $KRONMEM_HOME, else the platform's user data directory."""
     env = os.environ if env is None else env
     if chosen := env.get("KRONMEM_HOME"):
         return Path(chosen)

@@ -1,4 +1,4 @@
-"""State and AsyncState: what `client.state(agent_id)` returns."""
+"""State and AsyncState: the key–value data behind `client.state(agent_id)`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class State:
             return default
 
     def set(self, key: str, value: JsonValue) -> None:
-        """Store a JSON value under `key`, in place of what was there; None deletes the key."""
+        """Store a JSON value under `key`, in place of an older one; None deletes the key."""
         if value is None:
             return self.delete(key)
         return self._drive(flows.put(self.agent_id, key, value, self._link, self._timeout))
@@ -45,7 +45,7 @@ class State:
         return self._drive(flow)
 
     def delete(self, key: str) -> None:
-        """Remove `key`; removing what is not there is no error."""
+        """Remove `key`; a key that is not there is no error."""
         try:
             return self._drive(flows.delete(self.agent_id, key, self._link, self._timeout))
         except flows.Missing:
@@ -74,7 +74,7 @@ class AsyncState:
             return default
 
     async def set(self, key: str, value: JsonValue) -> None:
-        """Store a JSON value under `key`, in place of what was there; None deletes the key."""
+        """Store a JSON value under `key`, in place of an older one; None deletes the key."""
         if value is None:
             return await self.delete(key)
         return await self._drive(flows.put(self.agent_id, key, value, self._link, self._timeout))
@@ -90,7 +90,7 @@ class AsyncState:
         return await self._drive(flow)
 
     async def delete(self, key: str) -> None:
-        """Remove `key`; removing what is not there is no error."""
+        """Remove `key`; a key that is not there is no error."""
         try:
             return await self._drive(flows.delete(self.agent_id, key, self._link, self._timeout))
         except flows.Missing:

@@ -78,7 +78,7 @@ def captures_content() -> bool:
 
 
 @dataclass(frozen=True)
-class Service:
+class TracedService:
     """The side that answers, as spans name it: a service, or the engine in this process."""
 
     remote: bool
@@ -86,16 +86,16 @@ class Service:
 
 
 @lru_cache(maxsize=64)
-def service(url: str) -> Service:
+def service(url: str) -> TracedService:
     """The service at a url, by host and port; never with its user, password, path or query."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
-        return Service(remote=False)
+        return TracedService(remote=False)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     found: dict[str, Value] = {"server.address": parts.hostname or "", "server.port": port}
     if settings.Settings(url, parts.scheme).kronvex:
         found[PROVIDER] = "kronvex"
-    return Service(remote=True, attributes=found)
+    return TracedService(remote=True, attributes=found)
 
 
 class Span:

@@ -1,4 +1,4 @@
-"""The `kronmem` command (extra `cli`). Without its libraries it says what to install, and exits with 2."""
+"""The `kronmem` command (extra `cli`). Without its libraries it names the extra to install, and exits with 2."""
 
 from __future__ import annotations
 

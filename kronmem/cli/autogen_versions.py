@@ -40,7 +40,7 @@ def _brings(name: str) -> bool:
 
 
 def trouble(claims: list[str], works: Callable[[], str | None]) -> str | None:
-    """What is wrong with classic AutoGen, in words; None when it is well or not there at all."""
+    """The fault of classic AutoGen, in words; None when it is well or not there at all."""
     if len(claims) > 1:
         return (
             f"{' and '.join(claims)} share one directory; removing or updating either breaks the other. Run: {REPAIR}"

@@ -1,4 +1,4 @@
-"""What is said in the demo, and a model that says it. The model knows nothing: it repeats what its tools answered."""
+"""The lines of the demo, and a model that says them. The model knows nothing: it repeats its tools' answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Part:
-    """What one agent does when it is its turn: ask for a tool, then say something about the answer."""
+    """The turn of one agent: ask for a tool, then say something about the answer."""
 
     agent: str
     wish: Wish
@@ -64,14 +64,14 @@ def reply(part: Part, messages: Sequence[Message]) -> Wish | str:
 
 
 def spoken(part: Part, answer: str) -> str:
-    """What an agent makes of a tool's answer; of one without a memory in it, nothing."""
+    """An agent's words about a tool's answer; of one without a memory in it, nothing."""
     if part.wish.tool == "remember":
         return part.says if answer.startswith(("Stored", "Already")) else UNKNOWN
     return part.says.format(found(answer)) if found(answer) else UNKNOWN
 
 
 def found(answer: str) -> str:
-    """The first note in what recall answered, without its label."""
+    """The first note in recall's answer, without its label."""
     first = re.search(r"^1\. \[[^\]]*\] (.*)$", answer, re.M)
     return first[1] if first else ""
 

@@ -1,6 +1,6 @@
 """One process of the demo: a real AutoGen team on one memory, or plain tools where AutoGen is missing.
 
-Prints what happens as JSON Lines: `python -m kronmem.cli.demo_team tell|ask URL AGENT`.
+Prints each event as JSON Lines: `python -m kronmem.cli.demo_team tell|ask URL AGENT`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Event = tuple[str, str, str]
 
 
 def play(scene: str, url: str, agent: str) -> Iterator[Event]:
-    """Play one scene and tell what happened."""
+    """Play one scene and print its events."""
     opening, parts = SCENES[scene]
     with Client(url, outbox=False) as client:
         try:

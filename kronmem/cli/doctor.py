@@ -1,4 +1,4 @@
-"""`kronmem doctor`: what is configured, what is installed, what answers; and what to do about the rest."""
+"""`kronmem doctor`: checks of settings, installation and service, each with its fix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Finding:
 def doctor(
     agent: options.AnyAgent = None, url: options.Url = None, db: options.Db = None, json: options.Json = False
 ) -> None:
-    """Tell what is configured, which AutoGen is installed and healthy, and whether the service or database answers.
+    """Check the settings, which AutoGen is installed and healthy, and whether the service or database answers.
 
     With --db it looks at a database before a server is started on it. Makes no table, stores nothing.
     Exits with 1 when something is broken. Keys and passwords are never shown.

@@ -64,7 +64,7 @@ class Line(BaseModel):
 
 @dataclass
 class Tally:
-    """What became of the lines."""
+    """The fate of the lines, counted."""
 
     imported: int = 0
     known: int = 0
@@ -88,7 +88,7 @@ def export(agent: options.AnyAgent = None, output: Output = None, url: options.U
 
 
 def import_(source: Source = "-", agent: Into = None, url: options.Url = None, json: options.Json = False) -> None:
-    """Store memories from JSON Lines. May be stopped and run again: what is there already is left alone.
+    """Store memories from JSON Lines. May be stopped and run again: memories already there are left alone.
 
     The oldest go first. Ids, types, sessions, tags, metadata, pins and expiry are kept; the service sets the time.
     """
@@ -164,9 +164,9 @@ def _is_new(client: Client, line: Line, now: datetime, tally: Tally) -> bool:
 
 
 def _confirm(client: Client, lines: list[Line], now: datetime) -> None:
-    """A service takes an id that it has already seen for a late repeat, and what was forgotten stays forgotten.
+    """A service takes an id that it has already seen for a late repeat, and a forgotten memory stays forgotten.
 
-    Whoever imports a backup wants it back: what is not there after all is stored once more under a new id.
+    An import is meant to bring it back: a memory that is not there after all is stored once more under a new id.
     """
     for agent in dict.fromkeys(str(line.agent_id) for line in lines):
         there = _marks(client, agent)
@@ -229,7 +229,7 @@ def _read(source: str, agent: str | None) -> list[Line]:
 
 
 def _oldest_first(lines: Iterable[Line]) -> Iterator[Line]:
-    """So that what is newer stays newer where it arrives; lines without a time keep their place before all others."""
+    """Newer memories stay newer where they arrive; lines without a time keep their place before all others."""
     never = datetime(1, 1, 1, tzinfo=timezone.utc)
     yield from sorted(lines, key=lambda line: _aware(line.created_at) if line.created_at else never)
 

@@ -35,7 +35,7 @@ Tags: TypeAlias = Annotated[
 
 
 def database(db: str) -> settings.Settings:
-    """What `--db` names: an url of a database, or a path."""
+    """The value of `--db`: an url of a database, or a path."""
     found = settings.resolve(db if "://" in db else f"sqlite:///{quote(db)}", None)
     if not found.embedded:
         raise ConfigError("--db takes sqlite:///file.db, postgresql://host/name or a path")

@@ -1,4 +1,4 @@
-"""What the command prints, and how it ends: 0 done, 1 the service said no or was away, 2 asked for wrongly."""
+"""The command's output and exit codes: 0 done, 1 the service said no or was away, 2 asked for wrongly."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def note(text: str) -> None:
 
 
 def shown(url: str) -> str:
-    """An address without what may be secret in it: user, password and query. A path stays as it is."""
+    """An address without its secrets: user, password and query. A path stays as it is."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     secretive = host or parts.scheme.startswith("postgres")  # a socket's url has no host, but may have a password
@@ -70,7 +70,7 @@ def hit_fields(found: Hit, *, explain: bool) -> dict[str, JsonValue]:
 
 
 def hit(found: Hit, *, explain: bool) -> None:
-    """A hit: its similarity, the passage that answers, and what belongs to the memory."""
+    """A hit: its similarity, the passage that answers, and the memory's metadata."""
     memory(found.memory, found.similarity, found.excerpt)
     if explain:
         line(" " * 8 + _explained(found), dim=True)
@@ -83,7 +83,7 @@ def _explained(found: Hit) -> str:
 
 
 def memory(one: Memory, score: float | None = None, excerpt: str = "") -> None:
-    """A memory in two lines: what it says, and what belongs to it."""
+    """A memory in two lines: its text and its metadata."""
     lead = "" if score is None else f"{score:.2f}  "
     line(lead + (excerpt or one.content))
     parts = [one.memory_type, age(one.created_at), "pinned" if one.pinned else "", expiry(one.expires_at)]
@@ -125,7 +125,7 @@ def _aware(when: datetime) -> datetime:
 
 @contextmanager
 def told(url: str | None = None) -> Generator[None, None, None]:
-    """Turn what goes wrong into a sentence and an exit code, never a traceback."""
+    """Turn an error into a sentence and an exit code, never a traceback."""
     try:
         yield
     except (ConfigError, InvalidInputError) as error:

@@ -37,7 +37,7 @@ class Flight:
 
 @dataclass
 class Names:
-    """What this process has learnt of one service and key: the ids of its agents, and its kind."""
+    """The agents of one service and key that this process knows by id, and the kind of that service."""
 
     notice: Callable[[str], None] = lambda message: None
     ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
@@ -50,7 +50,7 @@ class Names:
     """A reply has shown that this is the vendor's own server, with all its habits."""
 
     def forget_flights(self) -> None:
-        """In a forked child nobody is left to finish what a thread of the parent was resolving."""
+        """Drop resolutions that a thread of the parent had begun: nobody finishes them in a forked child."""
         self.flights.clear()
 
 

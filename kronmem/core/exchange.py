@@ -112,7 +112,7 @@ class Breaker:
 
 @dataclass
 class RetryBudget:
-    """Bounds what retries may add to an outage: each costs a token, each success earns a fifth of one."""
+    """Bounds the load that retries add to an outage: each costs a token, each success earns a fifth of one."""
 
     tokens: float = 10.0
     most: float = 10.0
@@ -131,7 +131,7 @@ class RetryBudget:
 
 @dataclass
 class Link:
-    """What one client knows of its service between calls."""
+    """The knowledge of one client about its service between calls."""
 
     now: Callable[[], float]
     random: Callable[[], float]

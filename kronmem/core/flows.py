@@ -24,7 +24,7 @@ def remember_many(
 ) -> Flow[list[Memory]]:
     """Store many memories of one agent in order, in batches where the service has them, else one by one.
 
-    What was stored is in `stored` even when a later one fails.
+    Stored memories are in `stored` even when a later one fails.
     """
     for start in range(0, len(drafts), BATCH):
         many = yield from _batch(drafts[start : start + BATCH], link, timeout)

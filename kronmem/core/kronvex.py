@@ -85,7 +85,7 @@ class WireMemory(BaseModel):
 
     @property
     def former(self) -> frozenset[str]:
-        """The ids of the rows whose place this one took."""
+        """The ids of the rows that this one replaced."""
         was = (self.ours or {}).get("was")
         listed: list[JsonValue] = was if isinstance(was, list) else []
         return frozenset(one for one in listed if isinstance(one, str))
@@ -256,7 +256,7 @@ def row(reply: Reply) -> WireMemory:
 
 
 def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]]:
-    """Read what was recalled as the server wrote it, each with its hit; superseded ones too."""
+    """Read recalled rows as the server wrote them, each with its hit; superseded ones too."""
     found = parse_json(_FOUND, reply)
     listed = found.results if found.results is not None else found.memories
     return [(_wire(one), _hit(one, agent_id)) for one in listed or ()]

@@ -32,7 +32,7 @@ class ContextQuery(NamedTuple):
 
 @dataclass(frozen=True)
 class RecallQuery:
-    """What a recall asked for."""
+    """The arguments of a recall."""
 
     agent_id: str
     query: str
@@ -54,7 +54,7 @@ class RecallQuery:
 
 
 def recalled(asked: RecallQuery, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
-    """Read a recall; delete the duplicates it shows, and look behind the 20 hits for what a filter wants."""
+    """Read a recall; delete the duplicates it shows, and look behind the 20 hits for memories that pass the filter."""
     if reply.status >= 300:
         raise status_error(reply)
     found = kronvex.scored(reply, asked.agent_id)

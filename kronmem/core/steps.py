@@ -1,6 +1,6 @@
-"""What a flow yields: a request to send, a pause, or a piece of local work. Pure data; the drivers do it.
+"""The steps that a flow yields: a request to send, a pause, or a piece of local work. Pure data; the drivers do it.
 
-Beside it the two things that a repair is given: the exchange it is part of, and the journal of what it has undone.
+Beside it the two things that a repair is given: the exchange it is part of, and the journal of its deletes.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Aside:
 
 
 class RepairJournal(Protocol):
-    """Where a repair notes what it deletes, on disk before the delete; a kill half-way is mended from it."""
+    """Notes the deletes of a repair, on disk before each delete; a kill half-way is mended from it."""
 
     def put(self, entry: Aside) -> None:
         """Note an entry; it is on disk when this returns."""
         ...
 
     def clear(self, entry: Aside) -> None:
-        """Drop an entry whose memory is back or replaced."""
+        """Drop an entry when its memory is back or replaced."""
         ...
 
     def unfinished(self) -> list[Aside]:

@@ -1,4 +1,4 @@
-"""What travels: a `Request` out, a `Reply` back, and a `Call` that says how to turn one into the other.
+"""The wire types: a `Request` out, a `Reply` back, and a `Call` that turns one into the other.
 
 Pure data. A `Request` is ready to send: its path is quoted and its body encoded, once, however often it is tried.
 """
@@ -29,7 +29,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP-shaped request. `path` starts with a slash; `timeout` is what is left of the call's deadline."""
+    """One HTTP-shaped request. `path` starts with a slash; `timeout` is the rest of the call's deadline."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back. Header names are lower case; `at` is the wall-clock second it arrived."""
+    """One HTTP-shaped reply. Header names are lower case; `at` is the wall-clock second it arrived."""
 
     status: int
     body: bytes = b""
@@ -146,7 +146,7 @@ def status_error(reply: Reply) -> StatusError:
 
 
 def parse_json(model: TypeAdapter[T], reply: Reply) -> T:
-    """Read the body as `model`; whatever does not fit is a `ReplyError` that does not echo the body."""
+    """Read the body as `model`; anything that does not fit is a `ReplyError` that does not echo the body."""
     try:
         return model.validate_json(reply.body)
     except ValidationError as error:
@@ -200,7 +200,7 @@ def _clock(reply: Reply) -> float:
 
 
 def _message(reply: Reply) -> str:
-    """Say in words what the service meant. The input it echoes is left out: it may hold a secret."""
+    """The service's message in words. The input it echoes is left out: it may hold a secret."""
     said = detail(reply)
     if isinstance(said, str):
         return said[:500]

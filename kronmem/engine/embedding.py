@@ -1,4 +1,4 @@
-"""Optional vectors: computed in the background, stored beside the memory, used to reorder what the words found.
+"""Optional vectors: computed in the background, stored beside the memory, used to reorder the hits found by words.
 
 A recall never waits for the vector of a memory, and for the question's own only a bounded time.
 """
@@ -71,7 +71,7 @@ class Embedder:
         self._wake.set()
 
     def catch_up(self) -> None:
-        """Have embedded soon what is stored without a vector: the text of a memory has changed."""
+        """Have memories without a vector embedded soon: the text of one has changed."""
         self._behind = True
         self._start()
         self._wake.set()
@@ -88,7 +88,7 @@ class Embedder:
         return answer[0] if answer else None
 
     def close(self) -> None:
-        """Stop after the batch at hand; what is left is embedded when the database is opened again."""
+        """Stop after the batch at hand; the rest is embedded when the database is opened again."""
         self._closed = True
         self._wake.set()
         if self._worker:
@@ -110,7 +110,7 @@ class Embedder:
             self._worker.start()
 
     def _work(self) -> None:
-        """First whatever is stored without a vector, then what comes."""
+        """First the memories stored without a vector, then new ones."""
         self._due.clear()  # what waits already is stored already
         self._behind = True
         while not self._closed:
@@ -123,7 +123,7 @@ class Embedder:
                 self._store_vectors([self._due.popleft() for _ in range(min(_BATCH, len(self._due)))])
 
     def _catch_up(self) -> None:
-        """Embed what is stored without a vector, a batch at a time."""
+        """Embed memories stored without a vector, a batch at a time."""
         after: int | None = None
         while not self._closed:
             found: list[tuple[int, str]] = []

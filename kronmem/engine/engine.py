@@ -1,4 +1,4 @@
-"""Remember, recall, forget, list, state: what the embedded memory does. No HTTP, no SQL.
+"""The embedded memory: remember, recall, forget, list, state. No HTTP, no SQL.
 
 Refusals are the errors a service would answer with (`NotFoundError`, `ConflictError`), so that embedded and served
 memory say the same.
@@ -50,7 +50,7 @@ class Engine:
         self._codes = CodeCache()
 
     def close(self) -> None:
-        """Stop what runs in the background and close the store."""
+        """Stop background work and close the store."""
         self._filler.close()
         if self._embedder:
             self._embedder.close()
@@ -93,7 +93,7 @@ class Engine:
             return search(rows, space, asked, now, kept.codes, vector)
 
     def context(self, place: Place, asked: Search, *, fill: bool) -> list[FoundRow]:
-        """What to know for a question: the memories that answer it and, filled up, those that say most besides."""
+        """The context for a question: the memories that answer it and, filled up, those that say most besides."""
         now = self._now()
         vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
         with self._store.read(place.timeout) as rows:
@@ -189,7 +189,7 @@ class Engine:
     # Agents
 
     def agents(self, place: Place) -> list[Space]:
-        """All agents of the owner by name, `count` without what has expired."""
+        """All agents of the owner by name, `count` without expired memories."""
         with self._store.read(place.timeout) as rows:
             return [replace(space, count=rows.count(space, self._now())) for space in rows.spaces(place.owner)]
 
@@ -202,7 +202,7 @@ class Engine:
     def describe_agent(
         self, place: Place, description: str | None, metadata: Mapping[str, JsonValue] | None, *, create: bool
     ) -> Space:
-        """Describe an agent; what is `None` stays. `create` makes it if it is not there."""
+        """Describe an agent; `None` leaves a field as it is. `create` makes it if it is not there."""
         with self._store.write(place.timeout) as rows:
             space = rows.find_space(place.owner, place.agent)
             if space is None and create:
@@ -245,7 +245,7 @@ class Engine:
         return value
 
     def delete_state(self, place: Place, key: str) -> None:
-        """Drop what is kept under `key`."""
+        """Drop the value under `key`."""
         with self._store.write(place.timeout) as rows:
             space = rows.find_space(place.owner, place.agent)
             if space is None or not rows.delete_state(space, key):

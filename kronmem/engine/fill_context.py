@@ -14,7 +14,7 @@ FIRST = ("preference", "decision")
 
 
 def fill(rows: Reader, space: Space, hits: Sequence[FoundRow], only: Filter, limit: int, now: float) -> list[FoundRow]:
-    """Pinned memories first, at most half of `limit`; then the hits; then what else there is to know, up to `limit`."""
+    """Pinned memories first, at most half of `limit`; the hits; preferences, decisions and the newest up to `limit`."""
     pinned = rows.page(space, replace(only, pinned=True), Page(limit=max(limit // 2, 1)), now)
     answered = {hit.row.number: hit for hit in hits}
     found = {row.number: answered.get(row.number) or filler(row, now) for row in pinned}

@@ -1,4 +1,4 @@
-"""What a memory is found by, the same for both stores: terms by passage, labels for filters, packed postings. Pure."""
+"""Index entries of a memory, the same for both stores: terms by passage, labels for filters, packed postings. Pure."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def labels(row: Row) -> tuple[str, ...]:
 
 
 def digest(content: str) -> bytes:
-    """What tells two texts apart: outer spaces do not."""
+    """The hash that tells two texts apart, outer spaces aside."""
     return hashlib.sha256(content.strip().encode()).digest()[:16]
 
 
 def erased_digest(salt: bytes, owner: str, name: str, client_id: str) -> bytes:
-    """What is kept of an erased id: enough to recognise it, too little to learn it or its agent."""
+    """The trace of an erased id: enough to recognise it, too little to learn it or its agent."""
     return hmac.new(salt, "\0".join((owner, name, client_id)).encode(), hashlib.sha256).digest()[:16]
 
 

@@ -1,7 +1,7 @@
 """How well a memory answers a question: BM25 within one space, softened by related terms. Pure.
 
 A question becomes groups, one for each of its terms; a group is the term itself and, at a lower weight, the terms close
-to it in meaning. `similarity` is measured against a memory that says exactly what was asked, not against the best hit,
+to it in meaning. `similarity` is measured against a memory with exactly the words asked for, not against the best hit,
 so that a question about something never mentioned scores low however the others compare.
 """
 
@@ -47,7 +47,7 @@ _OTHER_INFLECTION = 30.0
 
 @dataclass(frozen=True)
 class Group:
-    """One term of a question: how often it was said, whether as a name, and what may stand for it at which weight."""
+    """One term of a question: how often it was said, if as a name, and the weighted terms that may stand for it."""
 
     term: str
     times: int
@@ -125,7 +125,7 @@ def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) ->
 
 
 def _group_points(group: Group, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
-    """What the group gives to each memory: whichever of its terms fits best, once."""
+    """The points that the group gives to each memory: whichever of its terms fits best, once."""
     points: dict[int, float] = {}
     base, slope = K1 * (1 - B), K1 * B / weights.average
     for term, factor in ((group.term, 1.0), *group.soft):
@@ -144,7 +144,7 @@ def _best_possible(group: Group, length: int, where: Found, weights: Weights) ->
 
 
 def in_company(scores: Mapping[int, float]) -> dict[int, float]:
-    """Lift memories whose neighbours answer too: what was said next to it is about the same.
+    """Lift memories with neighbours that answer too: neighbouring messages are about the same.
 
     Company closes a part of the gap to a perfect answer, so a perfect one is never overtaken by its neighbours. Those
     have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
@@ -180,7 +180,7 @@ def best(scores: Mapping[int, float], count: int) -> list[int]:
 
 
 def by_relevance(scores: Mapping[int, float]) -> list[int]:
-    """The best first; among equals the newer one, whatever the order in which the points were added."""
+    """The best first; among equals the newer one, in whichever order the points were added."""
     rounded = {number: round(scores[number], 9) for number in sorted(scores, reverse=True)}
     return sorted(rounded, key=rounded.__getitem__, reverse=True)
 

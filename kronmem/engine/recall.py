@@ -40,7 +40,7 @@ _GENERAL = frozenset(
 
 @dataclass(frozen=True)
 class Search:
-    """A question, what it is limited to, and how much of the answer is wanted."""
+    """A question, its filter, and how much of the answer is wanted."""
 
     query: str
     limit: int = 5

@@ -1,4 +1,4 @@
-"""What becomes of a memory that arrives: new, a repeat of a text, a repeat of a request, or a change of mind.
+"""The decision about a memory that arrives: new, a repeat of a text, a repeat of a request, or a change of mind.
 
 A request may come twice because its reply was lost. The receipt of a client's id tells that from a second wish, also
 when the memory has been forgotten in between: what was deleted does not come back through a late retry.
@@ -36,7 +36,7 @@ _TICK = 1e-6
 
 @dataclass(frozen=True)
 class Place:
-    """Whose memory a call is about, and how many seconds the caller waits."""
+    """The agent that a call is about, its owner, and how many seconds the caller waits."""
 
     owner: str
     agent: str
@@ -52,7 +52,7 @@ class Kept:
 
 
 def remember(rows: Writer, place: Place, draft: NewRow, now: float, new: list[tuple[int, str]]) -> Kept:
-    """Store one memory; what is really new is also appended to `new` with its key."""
+    """Store one memory; a really new one is also appended to `new` with its key."""
     body = _fingerprint(place, draft) if draft.client_id else b""
     space = rows.find_space(place.owner, place.agent)
     if (again := _replayed(rows, place, space, draft, body, now)) is not None:
@@ -80,7 +80,7 @@ def _replayed(rows: Writer, place: Place, space: Space | None, draft: NewRow, bo
 
 
 def _outlived(rows: Writer, space: Space, draft: NewRow, now: float) -> Kept | None:
-    """The memory of that id whose receipt is no longer kept."""
+    """The memory of that id, if its receipt is no longer kept."""
     row = rows.find(space, _as_uuid(draft.client_id) or "", _EVER)
     if row is not None and _expired(row, now):
         rows.delete(space, [row])
@@ -91,7 +91,7 @@ def _outlived(rows: Writer, space: Space, draft: NewRow, now: float) -> Kept | N
 
 
 def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tuple[int, str]]) -> Kept:
-    """Store what is no repeat of a request: as a new memory, as news about a text that is there, or as history."""
+    """Store a memory that is no repeat of a request: as new, as news about a text that is there, or as history."""
     replaced = _replaced(rows, space, draft, now)
     draft = replace(draft, key=draft.key or next((old.key for old in replaced if old.key), None))
     same = _unless_expired(rows, space, rows.same_text(space, draft.session_id, draft.key, draft.content), now)
@@ -143,7 +143,7 @@ def _unless_expired(rows: Writer, space: Space, row: Row | None, now: float) -> 
 
 
 def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, said: Row, now: float) -> Row:
-    """The same text again: what it brings along is added, and it counts as said now."""
+    """The same text again: its tags and metadata are added, and it counts as said now."""
     new = replace(
         old,
         tags=tuple(dict.fromkeys((*old.tags, *draft.tags))),
@@ -168,7 +168,7 @@ def revised(rows: Writer, space: Space, old: Row, new: Row) -> Row:
 
 @dataclass(frozen=True)
 class RowChange:
-    """What is to change about a memory; None leaves as it is. A `ttl` of 0 removes the lifetime."""
+    """The changes to a memory; None leaves as it is. A `ttl` of 0 removes the lifetime."""
 
     content: str | None = None
     memory_type: str | None = None
@@ -290,7 +290,7 @@ def _fingerprint(place: Place, draft: NewRow) -> bytes:
 
 
 def resolve(rows: Reader, place: Place, memory_id: str, now: float) -> tuple[Space, Row]:
-    """Find a memory by its id, or by a client's id whose text was already there under another one."""
+    """Find a memory by its id, or by a client's id, if its text was already there under another one."""
     space = rows.find_space(place.owner, place.agent)
     row = rows.find(space, memory_id, now) if space else None
     if space and row is None and (receipt := rows.receipt(place.owner, place.agent, memory_id)):

@@ -87,7 +87,7 @@ def similarity(words: float, meaning: float, speaker: float) -> float:
 
 @dataclass(frozen=True)
 class Answers:
-    """What words and meaning found, by number of memory: the parts, the places that earned them, and the sum."""
+    """The finds of words and meaning, by number of memory: the parts, the places that earned them, and the sum."""
 
     words: Mapping[int, float]
     worded: Mapping[int, int]

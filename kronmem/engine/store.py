@@ -1,4 +1,4 @@
-"""What the engine keeps, and what it asks of a store.
+"""The rows that the engine keeps, and the interface of a store.
 
 A store hands out transactions; inside one, the engine reads and writes rows. SQL stays in the store, decisions in the
 engine, so that two stores cannot give two answers. Nothing here does I/O.
@@ -127,7 +127,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Indexed:
-    """What a memory is found by: terms by passage, and the meaning of each passage."""
+    """The index of a memory: terms by passage, and the meaning of each passage."""
 
     terms: Mapping[str, Sequence[tuple[int, int]]]
     """By term: the passages it occurs in and how many times there."""
@@ -143,7 +143,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a memory that came with a client's id."""
+    """The outcome for a memory that came with a client's id."""
 
     memory_id: str
     body: bytes
@@ -182,7 +182,7 @@ class Erased:
 
 
 class Reader(Protocol):
-    """One consistent view of the store. `now` hides what has expired by then."""
+    """One consistent view of the store. `now` hides memories expired by then."""
 
     def find_space(self, owner: str, name: str) -> Space | None: ...
     def spaces(self, owner: str) -> list[Space]: ...
@@ -257,7 +257,7 @@ class Writer(Reader, Protocol):
         ...
 
     def revise(self, space: Space, old: Row, new: Row, indexed: Indexed | None = None) -> None:
-        """Change a current memory in place; `indexed` comes along when what it is found by has changed."""
+        """Change a current memory in place; `indexed` comes along when its index entries have changed."""
         ...
 
     def supersede(self, space: Space, old: Row, successor: str) -> None:

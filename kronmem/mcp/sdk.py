@@ -59,7 +59,7 @@ def make_server(name: str, instructions: str) -> Server:
 
 
 def make_http_server(name: str, instructions: str) -> Server:
-    """Make a server whose session manager keeps nothing between requests and answers each with one JSON body."""
+    """Make a stateless server: nothing is kept between requests, each is answered with one JSON body."""
     options: dict[str, object] = {
         "stateless_http": True,
         "json_response": True,
@@ -76,7 +76,7 @@ def make_http_server(name: str, instructions: str) -> Server:
 
 
 def resource_error(message: str) -> Exception:
-    """An error whose message reaches the client."""
+    """An error with a message for the client."""
     module = "mcp.server.fastmcp.exceptions" if _is_first_major() else "mcp.server.mcpserver.exceptions"
     return cast("Callable[[str], Exception]", import_module(module).ResourceError)(message)
 

@@ -96,13 +96,13 @@ class Delivery:
         return left
 
     def drain(self, sender: Sender, timeout: float) -> None:
-        """Deliver what is due and can be delivered at once; nobody is asked before the time that was named."""
+        """Deliver rows that are due and can be delivered at once; nobody is asked before the time that was named."""
         ends = time.monotonic() + timeout
         while time.monotonic() < ends and not sender.wait() and self._some(sender, ends):
             pass
 
     def _ask_all(self, sender: Sender, ends: float) -> list[bytes]:
-        """Try every agent once; those whose rows are under way elsewhere are named in the answer."""
+        """Try every agent once; those with rows under way elsewhere are named in the answer."""
         held: list[bytes] = []
         agent: bytes = b""
         while time.monotonic() < ends:
@@ -218,7 +218,7 @@ class Delivery:
         return True
 
     def _send(self, sender: Sender, row: Waiting, ends: float, forced: bool) -> bool:
-        """Send one row and settle what becomes of it; False when its agent has to wait."""
+        """Send one row and settle it; False when its agent has to wait."""
         draft = aged(row, time.time())
         if draft is None:
             self._within(ends).drop(row)

@@ -31,7 +31,7 @@ log = logging.getLogger("kronmem")
 
 
 class DurableFile:
-    """Runs transactions on the outbox file whatever has become of it."""
+    """Runs transactions on the outbox file, be it damaged, full or busy."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""What a failure means for a queued memory. Pure; the one place that knows.
+"""Maps a failure to the fate of a queued memory. Pure; the one place that knows.
 
 An outage is not a refusal: only a 4xx that names the request sets a memory aside by itself.
 """

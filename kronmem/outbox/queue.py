@@ -88,7 +88,7 @@ class OutboxFile:
     def put(
         self, lane: Lane, drafts: Sequence[Draft], delay: Delay | None = None, *, origin: str | None = None
     ) -> None:
-        """Add rows, all or none; a row whose id is already there is that row.
+        """Add rows, all or none; a row with an id that is already there is that row.
 
         `delay` is why they are queued: the service failed, or named a time, just before. `origin` is the traceparent
         of the call that queues them.

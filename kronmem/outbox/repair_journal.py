@@ -44,7 +44,7 @@ class OutboxJournal:
         self._write(work)
 
     def clear(self, entry: Aside) -> None:
-        """Drop an entry whose memory is back or replaced."""
+        """Drop an entry when its memory is back or replaced."""
 
         def work(db: Connection, lane: Lane) -> None:
             values = (lane.service, lane.mark, entry.agent_id, entry.memory_id)

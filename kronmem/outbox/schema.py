@@ -1,6 +1,6 @@
 """The tables of an outbox file.
 
-Version 1 is the one that 0.1 wrote. What came later is added beside it and kept right by triggers, so that processes of
+Version 1 is the one that 0.1 wrote. Later columns are added beside it and kept right by triggers, so that processes of
 both versions work on one file at the same time.
 """
 

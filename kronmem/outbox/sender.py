@@ -116,7 +116,7 @@ class Sender:
         return row.refused + 1 if answered else 1
 
     def _answers(self, agent_id: str, timeout: float) -> bool:
-        """Ask for something else: our own service for its health; any other, whose health says little, for a recall."""
+        """Ask for something else: our own service for its health; others for a recall, as their health says little."""
         try:
             up = drive(flows.once(calls.health(), timeout), self.transport)
             if up.service == "kronmem":
@@ -133,7 +133,7 @@ class Sender:
 
 
 def aged(row: Waiting, now: float) -> calls.Draft | None:
-    """The draft with what is left of its lifetime; None when it has already run out."""
+    """The draft with the rest of its lifetime; None when it has already run out."""
     draft = replace(row.draft, said_at=row.created)
     ttl = draft.ttl
     if not ttl or draft.pinned:

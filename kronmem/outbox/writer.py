@@ -51,7 +51,7 @@ SLOW = 30.0
 
 @dataclass(frozen=True)
 class OutboxStatus:
-    """What `health` says of the outbox."""
+    """The part of `health` about the outbox."""
 
     pending: int = 0
     stranded: int = 0

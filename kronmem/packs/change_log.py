@@ -1,7 +1,7 @@
 """A JSON value that grows, kept as changes: one entry of the state for each, under a counter.
 
 The head under the key names the journal; its entries are read by counting up, never by listing, since a service may
-list only so many keys. An entry costs the same whatever stands before it.
+list only so many keys. An entry costs the same however long the log is.
 """
 
 from __future__ import annotations

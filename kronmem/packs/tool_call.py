@@ -1,4 +1,4 @@
-"""The manners of a tool: it never raises, ends by its deadline, and tells a model in words what went wrong."""
+"""The manners of a tool: it never raises, ends by its deadline, and tells a model in words of a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TurnMemory: recall before a turn, capture around it, and tools; for frameworks whose hooks are awaited."""
+"""TurnMemory: recall before a turn, capture around it, and tools; for frameworks with awaited hooks."""
 
 from __future__ import annotations
 

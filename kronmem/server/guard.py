@@ -1,4 +1,4 @@
-"""What stands before every request: which Host may be meant, who may write, an id for the log, headers for browsers."""
+"""Middleware before every request: which Host may be meant, who may write, an id for the log, headers for browsers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _request_id(headers: Headers) -> str:
 
 
 class _Outgoing:
-    """`send`, with the headers that every answer has; remembers what to write into the log."""
+    """`send`, with the headers that every answer has; remembers the line for the log."""
 
     def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
         self._scope, self._send, self._id = scope, send, request_id
@@ -114,7 +114,7 @@ class _Outgoing:
         await self._send(message)
 
     def log(self) -> None:
-        """One line, without query and contents: both may hold what nobody else should read."""
+        """One line, without query and contents: both may be private."""
         took = (time.monotonic() - self._began) * 1000
         path = self._scope.get("raw_path", b"").decode("ascii", "replace")
         _log.info("%s %s %s %s %.1fms", self._id, self._scope["method"], path, self._status, took)

@@ -1,4 +1,4 @@
-"""Who is asking: named keys, and where each contract carries one. Keys never appear in what is said or logged."""
+"""Who is asking: named keys, and where each contract carries one. Keys never appear in a message or log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Keys:
         return bool(self._owners)
 
     def owner(self, given: str) -> str | None:
-        """Whose key this is. Every key is compared in constant time: the time it takes tells nothing about them."""
+        """The owner of a key. Every key is compared in constant time: the time it takes tells nothing about them."""
         said = given.encode()
         found = [owner for key, owner in self._owners.items() if hmac.compare_digest(key, said)]
         return found[0] if found else None

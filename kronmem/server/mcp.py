@@ -43,7 +43,7 @@ _agent: ContextVar[str] = ContextVar("kronmem_mcp_agent")
 
 
 class McpEndpoint:
-    """Answers MCP requests whose owner is known, while `running` is entered."""
+    """Answers MCP requests of a known owner, while `running` is entered."""
 
     key = staticmethod(keys.bearer)
     refusal = staticmethod(detail)
@@ -56,7 +56,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        """Keep what the first request starts until the server ends."""
+        """Keep the session manager of the first request until the server ends."""
         async with anyio.create_task_group() as self._tasks:
             yield
             self._tasks.cancel_scope.cancel()

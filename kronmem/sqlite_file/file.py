@@ -81,7 +81,7 @@ class SqliteFile:
     def scrub(self, timeout: float, *, rewrite: bool = False) -> bool:
         """Move everything from the write-ahead log into the file and empty the log; False while a reader holds it.
 
-        `rewrite` also gets rid of what was deleted before deleted bytes were overwritten.
+        `rewrite` also removes bytes that were deleted before deleted bytes were overwritten.
         """
         ends = time.monotonic() + timeout
         slot: Slot[SetConnection] = Slot()

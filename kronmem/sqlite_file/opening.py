@@ -19,7 +19,7 @@ ENDINGS = ("", "-wal", "-shm")
 
 @dataclass(frozen=True)
 class FileSchema:
-    """The tables of a file, the mark that tells whose file it is, and the way from older versions."""
+    """The tables of a file, the mark of the program that it belongs to, and the way from older versions."""
 
     application_id: int
     version: int
@@ -57,7 +57,7 @@ class SetConnection(sqlite3.Connection):
 
 
 def connect(path: str, *, read_only: bool) -> SetConnection:
-    """Open the file, or what can be read of it."""
+    """Open the file, read-only if need be."""
     return sqlite3.connect(
         _read_only_uri(path) if read_only else path,
         uri=read_only,
@@ -124,7 +124,7 @@ def _tighten(path: str, mode: int) -> None:
 
 
 def prepare(connection: SetConnection, path: str, schema: FileSchema, ends: float, *, read_only: bool) -> None:
-    """Check whose file it is and bring it up to this version, together with every other process that opens it now."""
+    """Check the file's mark and bring it up to this version, together with every other process that opens it now."""
     version = _check(connection, path, schema, ends)
     if read_only:
         if version != schema.version:

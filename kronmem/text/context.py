@@ -1,6 +1,6 @@
 """Memories as fenced text for a prompt: pure, no clock, nothing is fetched.
 
-A fence labels recalled text as data and names its source. It cannot make a model obey that label; what it does
+A fence labels recalled text as data and names its source. It cannot make a model obey that label; the
 promise is that no memory closes the fence early or opens a second one.
 """
 

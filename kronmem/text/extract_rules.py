@@ -1,4 +1,4 @@
-"""The rules of `extract`: what a line, a sentence, a preference, a decision look like in English. Tables only."""
+"""The rules of `extract`: the shapes of a line, a sentence, a preference, a decision in English. Tables only."""
 
 from __future__ import annotations
 

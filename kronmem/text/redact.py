@@ -27,9 +27,9 @@ _EMAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-
 
 
 def redact_secrets(text: str) -> str:
-    """Replace API keys, card numbers (those whose checksum is right) and e-mail addresses by [key], [card], [email].
+    """Replace API keys, card numbers (those with a valid checksum) and e-mail addresses by [key], [card], [email].
 
-    Pass it as `Client(redact=redact_secrets)`. It finds what has a known shape; it cannot know every secret.
+    Pass it as `Client(redact=redact_secrets)`. It finds secrets of a known shape; it cannot know every one.
     """
     text = _KEY.sub("[key]", text)
     text = _ANNOUNCED.sub(_hide_announced, text)

@@ -39,7 +39,7 @@ class AsyncioSocket(asyncio.Protocol):
         """Is a request under way?"""
 
     async def swap(self, data: bytes, deadline: float) -> bytes:
-        """Write, then read; what is read need not wait for the writing."""
+        """Write, then read; reading does not wait for the writing."""
         if data:
             self._transport.write(data)
         while not self._got and not self._ended:
@@ -124,7 +124,7 @@ async def _dial_asyncio(address: str, port: int) -> AsyncioSocket:
 
 
 class TrioSocket:
-    """A socket of trio's. Nobody reads while nobody asks, so what arrives then is the kernel's to bound."""
+    """A socket of trio's. Nobody reads while nobody asks: the kernel bounds the bytes that arrive then."""
 
     asked = False
 
@@ -133,7 +133,7 @@ class TrioSocket:
         self._unsent = memoryview(b"")
 
     async def swap(self, data: bytes, deadline: float) -> bytes:
-        """Write, then read; what is read ends the writing."""
+        """Write, then read; arriving bytes end the writing."""
         import trio
 
         if data:

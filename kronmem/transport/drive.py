@@ -30,7 +30,7 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what was opened."""
+        """Release files and connections."""
         ...
 
 
@@ -43,7 +43,7 @@ class AsyncTransport(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Release what was opened."""
+        """Release files and connections."""
         ...
 
 
@@ -84,7 +84,7 @@ async def adrive(flow: Flow[T], transport: AsyncTransport) -> T:
 def fan_out(
     flows: Mapping[K, Flow[T]], transport: Transport, concurrency: int
 ) -> tuple[dict[K, T], dict[K, KronmemError]]:
-    """Carry many flows, at most `concurrency` at a time: what arrived and what failed, in the order asked."""
+    """Carry many flows, at most `concurrency` at a time: results and failures, in the order asked."""
     done: dict[K, T] = {}
     failed: dict[K, KronmemError] = {}
     with ThreadPoolExecutor(min(concurrency, len(flows)) or 1, "kronmem-fan-out") as pool:
@@ -103,7 +103,7 @@ def fan_out(
 async def afan_out(
     flows: Mapping[K, Flow[T]], transport: AsyncTransport, concurrency: int
 ) -> tuple[dict[K, T], dict[K, KronmemError]]:
-    """Carry many flows, at most `concurrency` at a time: what arrived and what failed, in the order asked."""
+    """Carry many flows, at most `concurrency` at a time: results and failures, in the order asked."""
     done: dict[K, T] = {}
     failed: dict[K, KronmemError] = {}
     waiting = iter(flows.items())

@@ -54,7 +54,7 @@ def failure(target: Target, error: BaseException, request: Request, *, sent: boo
 
 
 def timed_out(target: Target, request: Request, *, sent: bool) -> DeadlineError:
-    """The error of a call whose deadline has passed."""
+    """The error of a call past its deadline."""
     return DeadlineError(
         f"timed out after {seconds(request.timeout)} s: {request.method} {target.address}/…", sent=sent
     )

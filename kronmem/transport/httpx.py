@@ -149,10 +149,10 @@ class Injected:
         return Reply(response.status_code, body, names(response.headers.raw), time.time())
 
     def close(self) -> None:
-        """Nothing: whoever passed the transport in closes it."""
+        """Nothing: the owner of the transport closes it."""
 
     async def aclose(self) -> None:
-        """Nothing: whoever passed the transport in closes it."""
+        """Nothing: the owner of the transport closes it."""
 
 
 def _limits(request: Request) -> dict[str, dict[str, float]]:

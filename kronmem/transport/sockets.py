@@ -41,7 +41,7 @@ class BlockingSocket:
         self.unsent = memoryview(b"")
 
     def swap(self, data: bytes, deadline: float) -> bytes:
-        """Write, then read; what is read ends the writing."""
+        """Write, then read; arriving bytes end the writing."""
         if data:
             self.unsent = memoryview(bytes(self.unsent) + data)
         while self.unsent:
@@ -86,7 +86,7 @@ def waiter(sock: socket.socket, *, write: bool) -> Callable[[float], str]:
 
 
 def _last_words(sock: socket.socket, error: OSError) -> bytes:
-    """The bytes that a peer sent before it hung up on what we were writing; a refusal stands there, if anything."""
+    """The bytes that a peer sent before it hung up on our writing; a refusal stands there, if anything."""
     try:
         return sock.recv(AT_ONCE)
     except OSError:

@@ -94,5 +94,5 @@ def changing(row: Row) -> tuple[Value, ...]:
 
 
 def text_name(space: int, row: Row) -> object:
-    """Under what a memory is found by its text."""
+    """The key under which a memory is found by its text."""
     return (space, row.session_id, row.key, digest(row.content))

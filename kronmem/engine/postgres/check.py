@@ -29,14 +29,14 @@ class Look:
 
 @dataclass(frozen=True)
 class Examination:
-    """What was seen, and whether memories can be asked for without making a table first."""
+    """The findings, and whether memories can be asked for without making a table first."""
 
     looks: tuple[Look, ...]
     ready: bool
 
 
 def examine(url: str, timeout: float = 5.0, *, connections: int = 8) -> Examination:
-    """Look at the server, the tables, what this role may do with them, and what they take."""
+    """Look at the server, the tables, this role's rights on them, and their size."""
     pool = PostgresPool(url, 1)
     looks: list[Look] = []
     try:

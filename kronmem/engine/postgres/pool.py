@@ -1,6 +1,6 @@
 """Connections to one PostgreSQL database and safe transactions on them, for threads and forks.
 
-The only module that knows psycopg. Nothing is opened before the first transaction. What fails is a typed error that
+The only module that knows psycopg. Nothing is opened before the first transaction. A failure is a typed error that
 names the database, never the password: `DeadlineError` when time was up, `TransportError` when the server is not there
 or gave up, `StoreError` when it refused.
 
@@ -73,7 +73,7 @@ def shown(url: str) -> str:
 
 
 class Transaction:
-    """A transaction under way: every statement gets what is left of its time."""
+    """A transaction under way: every statement gets the rest of its time."""
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], ends: float, granted: float) -> None:
         self._connection = connection
@@ -81,7 +81,7 @@ class Transaction:
         self._granted = granted
 
     def ask(self, sql: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and read its rows. The database, not the type checker, knows what is in them."""
+        """Run one statement and read its rows. The database, not the type checker, knows their types."""
         self._watch_time()
         return self._connection.execute(sql.encode(), values or None).fetchall()
 

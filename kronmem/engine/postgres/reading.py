@@ -1,4 +1,4 @@
-"""What a transaction of the PostgreSQL store can read. Values travel as bound parameters only."""
+"""The reads of a transaction of the PostgreSQL store. Values travel as bound parameters only."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class PostgresReader:
         return " AND ".join(clauses), tuple(value for _, value in parts)
 
     def _containing(self, space: Space, wanted: str) -> list[int]:
-        """The memories that contain a text, whatever its case. PostgreSQL folds ASCII as we do; we fold the rest."""
+        """The memories that contain a text in any case. PostgreSQL folds ASCII as we do; we fold the rest."""
         plain = "octet_length(content) = length(content)"
         sql = f"""SELECT number, CASE WHEN {plain} THEN NULL ELSE content END FROM kronmem.memories
             WHERE space = %s AND (NOT {plain} OR strpos(lower(content), %s) > 0)"""
@@ -257,7 +257,7 @@ _FORMER = f"""{FORMER} SELECT {COLUMNS} FROM kronmem.memories WHERE space = %s
 
 
 def key(space_id: int, number: int) -> int:
-    """What stands for the memory `number` of a space outside of the store."""
+    """The id of the memory `number` of a space outside of the store."""
     return space_id << BITS | number
 
 

@@ -92,7 +92,7 @@ class PostgresSchema:
 
 
 def schema(partitions: int = PARTITIONS) -> PostgresSchema:
-    """The tables in so many parts. What an existing database has, it keeps."""
+    """The tables in so many parts. An existing database keeps its own."""
     # Room for access counts in the one; in the other, an index-only scan reads what a vacuum has seen: do not wait
     # for it until a fifth of a large table is new.
     memories = _parts("memories", "fillfactor = 85", partitions)
@@ -105,7 +105,7 @@ SCHEMA = schema()
 
 
 def is_ready(session: Transaction, place: str, schema: PostgresSchema) -> bool:
-    """Is everything there? `StoreError` for what a newer kronmem or somebody else made."""
+    """Is everything there? `StoreError` for tables that a newer kronmem or somebody else made."""
     version = _version(session, place)
     if version > schema.version:
         raise StoreError(f"{place} was written by a newer kronmem (schema {version}, known {schema.version}): upgrade")

@@ -78,7 +78,7 @@ class PostgresStore:
             yield session
 
     def _prepare(self, timeout: float) -> None:
-        """See that the tables are there. A role that may only read can do without whatever it could not make."""
+        """See that the tables are there. A role that may only read can do without those that it could not make."""
         with self._pool.transaction(_READ, timeout) as session:
             ready = is_ready(session, self._pool.place, self._schema)
         if not ready:

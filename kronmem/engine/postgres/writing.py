@@ -1,4 +1,4 @@
-"""What a transaction of the PostgreSQL store can change. Values travel as bound parameters only.
+"""The writes of a transaction of the PostgreSQL store. Values travel as bound parameters only.
 
 Whoever writes to a space holds its lock first, on whichever server: numbers, counts and duplicates are then decided as
 in one process. New rows wait in a batch that is sent before the next question, at the latest before the commit.
@@ -46,7 +46,7 @@ class PostgresWriter(PostgresReader):
         return self._session.run(sql, values)
 
     def finish(self) -> None:
-        """Send what waits, and the counters of the spaces that changed."""
+        """Send the rows that wait, and the counters of the spaces that changed."""
         if not self._counted and not self._new:
             return
         sql = """UPDATE kronmem.spaces SET count = %s, passages = %s, words = %s, last = %s, generation = %s,

@@ -1,4 +1,4 @@
-"""What a transaction of the SQLite store can read. Values travel as bound parameters only."""
+"""The reads of a transaction of the SQLite store. Values travel as bound parameters only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BEYOND = {"recent": "key < ?", "oldest": "key > ?", "access_count": "(accessed 
 
 
 class Cursor(Protocol):
-    """What `execute` gives back. The database, not the type checker, knows what is in a row."""
+    """The answer of `execute`. The database, not the type checker, knows the types of a row."""
 
     @property
     def rowcount(self) -> int: ...
@@ -38,7 +38,7 @@ class Cursor(Protocol):
 
 
 class SqlConnection(Protocol):
-    """What a transaction runs on."""
+    """The connection of a transaction."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ..., /) -> Cursor: ...
     def executemany(self, sql: str, parameters: Iterable[Sequence[Value]], /) -> Cursor: ...

@@ -1,4 +1,4 @@
-"""What a transaction of the SQLite store can change. Values travel as bound parameters only."""
+"""The writes of a transaction of the SQLite store. Values travel as bound parameters only."""
 
 from __future__ import annotations
 
