@@ -28,6 +28,7 @@ if typing.TYPE_CHECKING:
         StoreError,
         TransportError,
         UnavailableError,
+        UnsupportedError,
     )
     from kronmem.models import AgentInfo, DeadLetter, Erasure, Explanation, Health, Hit, Memory, QueuedMemory, Session
     from kronmem.outbox.outbox import AsyncOutbox, Outbox
@@ -77,6 +78,7 @@ __all__ = [
     "StoreError",
     "TransportError",
     "UnavailableError",
+    "UnsupportedError",
     "extract_facts",
     "memory_tools",
     "redact_secrets",
@@ -105,6 +107,7 @@ _WHERE = {
     "StoreError": "errors",
     "TransportError": "errors",
     "UnavailableError": "errors",
+    "UnsupportedError": "errors",
     "extract_facts": "text.extract",
     "AgentInfo": "models",
     "DeadLetter": "models",

@@ -194,6 +194,7 @@ class AgentMemory(_Scope[Client]):
     forget = _bind(Client.forget)
     clear = _bind(Client.clear)
     erase = _bind(Client.erase)
+    restore = _bind(Client.restore)
 
     def state(self) -> State:
         """Key–value data of this agent."""
@@ -224,6 +225,7 @@ class AsyncAgentMemory(_Scope[AsyncClient]):
     forget = _bind_async(AsyncClient.forget)
     clear = _bind_async(AsyncClient.clear)
     erase = _bind_async(AsyncClient.erase)
+    restore = _bind_async(AsyncClient.restore)
 
     def state(self) -> AsyncState:
         """Key–value data of this agent."""

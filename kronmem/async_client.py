@@ -479,6 +479,16 @@ class AsyncClient:
         whole = flow if self._post is None else self._post.erase(agent_id, flow)
         return await self._drive(whole, "erase", agent_id)
 
+    async def restore(self, agent_id: str, memories: Iterable[Memory]) -> int:
+        """Store exported memories as they were, with ids, times, counts and history; answer how many were not there.
+
+        Memories of the same id or text stay as they are. At a service other than kronmem it is an `UnsupportedError`.
+        """
+        restored = 0
+        for part in self._wiring.exported(memories):
+            restored += await self._run(calls.restore(agent_id, part))
+        return restored
+
     async def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
         return await self._run(calls.agents())

@@ -475,6 +475,16 @@ class Client:
         whole = flow if self._post is None else self._post.erase(agent_id, flow)
         return self._drive(whole, "erase", agent_id)
 
+    def restore(self, agent_id: str, memories: Iterable[Memory]) -> int:
+        """Store exported memories as they were, with ids, times, counts and history; answer how many were not there.
+
+        Memories of the same id or text stay as they are. At a service other than kronmem it is an `UnsupportedError`.
+        """
+        restored = 0
+        for part in self._wiring.exported(memories):
+            restored += self._run(calls.restore(agent_id, part))
+        return restored
+
     def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
         return self._run(calls.agents())

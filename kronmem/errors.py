@@ -2,7 +2,8 @@
 
 KronmemError
 ├── ConfigError                 no key, bad url, missing extra: before anything is sent
-│   └── CertificateError        TLS that cannot be trusted: not retried, not queued
+│   ├── CertificateError        TLS that cannot be trusted: not retried, not queued
+│   └── UnsupportedError        the service lacks this feature, and the version that has it
 ├── InvalidInputError           refused before anything is sent (ids, ttl, NUL, size)
 ├── TransportError              nothing usable came back
 │   ├── DeadlineError           the call's time was up
@@ -36,6 +37,10 @@ class ConfigError(KronmemError):
 
 class CertificateError(ConfigError):
     """The service's TLS cannot be trusted: wrong host, expired, unknown authority, too old. Nothing was sent."""
+
+
+class UnsupportedError(ConfigError):
+    """The service cannot do this; the message names the version that can. Nothing was stored or changed."""
 
 
 class InvalidInputError(KronmemError):
@@ -179,4 +184,5 @@ __all__: Sequence[str] = [
     "StoreError",
     "TransportError",
     "UnavailableError",
+    "UnsupportedError",
 ]

@@ -9,7 +9,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
@@ -20,13 +20,13 @@ from pydantic import JsonValue, SecretStr
 from typing_extensions import Unpack
 
 from kronmem import settings
-from kronmem.core import calls, inputs
+from kronmem.core import calls, flows, inputs
 from kronmem.core.agent_names import Names
 from kronmem.core.exchange import Breaker, Link, Retry
 from kronmem.core.options import ReadFilters, WriteOptions
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
-from kronmem.models import Health, Hit
+from kronmem.models import Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.transport.drive import AsyncTransport, Transport
 from kronmem.transport.traced import Tracer
@@ -222,6 +222,14 @@ class Wiring:
         changed = calls.change(content, memory_type, tags, metadata, pinned, ttl_days)
         return changed if self._redact is None else changed.redacted(self.redacted)
 
+    def exported(self, memories: Iterable[Memory]) -> Iterator[list[Memory]]:
+        """Redact memories about to be restored, the oldest first, in requests of a bounded size."""
+        kept = list(memories)[::-1]  # a listing is newest first, and a batch was stored at one time
+        kept.sort(key=_created)
+        for start in range(0, len(kept), flows.BATCH):
+            part = kept[start : start + flows.BATCH]
+            yield part if self._redact is None else [calls.redacted(one, self.redacted) for one in part]
+
     def recall(
         self,
         agent_id: str,
@@ -276,6 +284,10 @@ class Wiring:
             log.warning("circuit breaker open for %s: calls fail at once until it answers again", self.link.address)
         elif state == "closed":
             log.warning("circuit breaker closed: %s answers again", self.link.address)
+
+
+def _created(memory: Memory) -> float:
+    return inputs.aware(memory.created_at).timestamp() if memory.created_at else 0.0
 
 
 def checked_timeout(timeout: float) -> float:

@@ -1,15 +1,20 @@
-"""The `kronmem` command (extra `cli`). Without its libraries it names the extra to install, and exits with 2."""
+"""The `kronmem` command (extra `cli`). Without its libraries it names the extra and exits with 2."""
 
 from __future__ import annotations
 
+import os
 import sys
-from importlib import import_module
+from collections.abc import Callable
+from importlib import import_module, metadata
 
 HINT = "the kronmem command needs its extra: pip install 'kronmem[cli]'"
 
 
 def main() -> None:
     """Run the command line; ends the process."""
+    if sys.argv[1:] == ["--version"]:  # also without the extra
+        sys.stdout.write(f"{_version()}\n")
+        return
     try:
         import_module("rich")  # typer finds out that it is missing only when there is something to print
         from kronmem.cli.app import app
@@ -18,4 +23,34 @@ def main() -> None:
             raise
         sys.stderr.write(f"{HINT}\n")
         raise SystemExit(2) from None
-    app()
+    raise SystemExit(_printed(app))
+
+
+def _version() -> str:
+    try:
+        return metadata.version("kronmem")
+    except metadata.PackageNotFoundError:  # a checkout that was never installed
+        return "0"
+
+
+def _printed(run: Callable[[], object]) -> int:
+    """Run, and see that the output arrived: a full disk is an error, a reader who has read enough is none."""
+    code = 0
+    try:
+        try:
+            run()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+    except OSError as error:
+        discard_output()
+        sys.stderr.write(f"kronmem: cannot write the output: {error.strerror}\n")
+        return 1
+    return code
+
+
+def discard_output() -> None:
+    """Write no more: the text that is still buffered would be complained about when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from kronmem.cli import export_import, memories
+from kronmem.cli import changes, memories, outbox, state
 from kronmem.cli.autogen_versions import installed
 from kronmem.cli.demo import demo
 from kronmem.cli.doctor import doctor
+from kronmem.cli.exporting import export
+from kronmem.cli.importing import import_
 from kronmem.cli.mcp import mcp
 from kronmem.cli.serve import serve
 
@@ -17,11 +19,18 @@ app = typer.Typer(name="kronmem", no_args_is_help=True, pretty_exceptions_enable
 app.command()(memories.remember)
 app.command()(memories.recall)
 app.command("list")(memories.list_)
-app.command()(memories.forget)
-app.command()(memories.clear)
+app.command()(memories.context)
+app.command()(changes.update)
+app.command()(changes.history)
+app.command()(changes.forget)
+app.command()(changes.clear)
+app.command()(changes.erase)
 app.command()(memories.agents)
-app.command()(export_import.export)
-app.command("import")(export_import.import_)
+app.command()(memories.sessions)
+app.add_typer(state.app, name="state")
+app.add_typer(outbox.app, name="outbox")
+app.command()(export)
+app.command("import")(import_)
 app.command()(serve)
 app.command()(mcp)
 app.command()(demo)
@@ -40,4 +49,7 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Durable memory for AutoGen agents: remember and recall, embedded, served or at Kronvex."""
+    """Durable memory for AutoGen agents: remember and recall, embedded, served or at Kronvex.
+
+    Exit codes: 0 done, 1 the service said no or was away, 2 wrong use, 3 queued in the outbox and not stored yet.
+    """

@@ -8,16 +8,23 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, cast
 
 import typer
 from pydantic import JsonValue
 
-from kronmem import Client, ConfigError, KronmemError, settings
+from kronmem import AgentMemory, Client, ConfigError, KronmemError, NotFoundError, settings
 from kronmem.cli import options, printing
+from kronmem.cli.demo_script import TELLING
+from kronmem.cli.keys import key_for
 
 AGENT = "kronmem-demo"
-DemoAgent = Annotated[str, typer.Option("--agent", "-a", help="The demo's agent; what it remembered is cleared first.")]
+WROTE = "kronmem-demo"
+"""The key of the agent's state under which the demo notes the ids of its own memories, to remove only those."""
+DemoAgent = Annotated[
+    str, typer.Option("--agent", "-a", help="The demo's agent. Memories that the demo did not write stay.")
+]
 SCENES = (
     ("tell", "The first process: a team of two agents is told something.\n"),
     ("ask", "\nThat process has ended. A second one, with new agents and the same memory:\n"),
@@ -28,17 +35,36 @@ def demo(agent: DemoAgent = AGENT, url: options.Url = None, json: options.Json =
     """Watch an AutoGen team remember across two processes: offline, in seconds, with a scripted model."""
     with printing.told():
         where = url or f"sqlite:///{settings.default_file()}"
-        with Client(where, outbox=False) as client:
-            client.clear(agent)
         missing = ""
-        for scene, title in SCENES:
-            if not json:
-                printing.line(title)
-            for who, what, words in _played(scene, where, agent):
-                missing = words if what == "missing" else missing
-                _tell(scene, who, what, words, json)
+        with Client(where, outbox=False, api_key=key_for(where)) as client:
+            there = _begin(client.agent(agent))
+            for scene, title in SCENES:
+                if not json:
+                    printing.line(title)
+                for who, what, words in _played(scene, where, agent):
+                    missing = words if what == "missing" else missing
+                    _tell(scene, who, what, words, json)
+                _note(client.agent(agent), there)
         if not json:
             _next(where, agent, missing)
+
+
+def _begin(memory: AgentMemory) -> set[str]:
+    """Forget the memories of the last demo, by the ids that it noted; the ids of all others stay."""
+    with suppress(ConfigError):  # a service without state: nothing was noted, nothing is removed
+        wrote = memory.state().get(WROTE, [])
+        for memory_id in wrote if isinstance(wrote, list) else []:
+            with suppress(NotFoundError):
+                memory.forget(str(memory_id))
+    return {one.id for one in memory.memories()}
+
+
+def _note(memory: AgentMemory, there: set[str]) -> None:
+    """Note the memories that are new since the demo began and have its words."""
+    texts = {part.wish.arguments.get("content") for part in TELLING}
+    new: list[JsonValue] = [one.id for one in memory.memories() if one.id not in there and one.content in texts]
+    with suppress(ConfigError):
+        memory.state().set(WROTE, new)
 
 
 def _played(scene: str, url: str, agent: str) -> Iterator[tuple[str, str, str]]:

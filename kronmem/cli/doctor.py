@@ -16,7 +16,10 @@ from pydantic import JsonValue
 from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
 from kronmem.cli import options, printing
 from kronmem.cli.autogen_versions import FAMILY, imports, mcp_mismatch, owners, trouble, versions
+from kronmem.cli.outbox import waiting
 
+LARGEST = 3
+"""So many agents are named: enough to find the one that has grown."""
 LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psycopg", "mcp")
 
 
@@ -63,7 +66,7 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         printing.line(f"{'ok  ' if finding.ok else 'BAD '} {finding.what:<10} {finding.words}")
     bad = sum(not finding.ok for finding in findings)
-    printing.line(f"{bad} to mend." if bad else "All well.")
+    printing.line(f"{bad} problem{'s' if bad > 1 else ''}." if bad else "0 problems.")
 
 
 def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding]:
@@ -108,8 +111,15 @@ def _service(client: Client, agent: str | None) -> Iterator[Finding]:
         yield Finding("agents", str(error), ok=False)
         return
     count = sum(one.memory_count for one in found if agent in (None, one.name))
-    yield Finding("agents", f"{agent}: {count} memories" if agent else f"{len(found)} with {count} memories")
+    words = f"{agent}: {count} memories" if agent else f"{len(found)} with {count} memories{_largest(found)}"
+    yield Finding("agents", words)
     yield from _twins(found)
+
+
+def _largest(found: list[AgentInfo]) -> str:
+    """The agents that hold most, where there is a choice."""
+    most = sorted((one for one in found if one.memory_count), key=lambda one: -one.memory_count)[:LARGEST]
+    return f"; most: {', '.join(f'{one.name} ({one.memory_count})' for one in most)}" if len(found) > 1 and most else ""
 
 
 def _twins(found: list[AgentInfo]) -> Iterator[Finding]:
@@ -137,21 +147,29 @@ def _mode(path: Path) -> str:
 
 
 def _outbox(client: Client, chosen: settings.Settings) -> Iterator[Finding]:
-    if chosen.embedded:
-        yield Finding("outbox", "not needed: embedded memory is written directly")
-        return
+    """The memories that wait on this machine, whatever the url: a service may have been used before."""
     try:
+        if chosen.embedded:
+            yield _elsewhere(waiting())
+            return
         pending, dead = client.outbox.pending(), len(client.outbox.dead())
         stranded, elsewhere = len(client.outbox.stranded()), client.outbox.elsewhere()
     except KronmemError as error:
         yield Finding("outbox", str(error), ok=False)
         return
-    advice = "; client.outbox.dead() lists what was refused, retry_dead() sends it again" if dead else ""
+    advice = "; `kronmem outbox list` says why, `kronmem outbox retry` sends them again" if dead else ""
     if stranded:
-        advice += f"; {stranded} under another key: client.outbox.adopt() sends them with this one"
+        advice += f"; {stranded} under another key: `kronmem outbox adopt` sends them with this one"
     for url, count in elsewhere.items():
-        advice += f"; {count} for {url}: client.outbox.adopt({url!r}) sends them here"
+        advice += f"; {count} for {printing.shown(url)}: `kronmem outbox adopt --from {url}` sends them here"
     yield Finding("outbox", f"{pending} waiting, {dead} refused{advice}", not (dead or stranded))
+
+
+def _elsewhere(found: dict[str, int]) -> Finding:
+    if not found:
+        return Finding("outbox", "empty; embedded memory is written directly")
+    words = ", ".join(f"{count} waiting for {printing.shown(url)}" for url, count in found.items())
+    return Finding("outbox", f"{words}: `kronmem outbox flush --url {next(iter(found))}` delivers them", ok=False)
 
 
 def _autogen() -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import anyio
 
 from kronmem import AsyncClient, ConfigError
 from kronmem.cli import options, printing
+from kronmem.cli.keys import key_for
 
 
 def mcp(agent: options.Agent, url: options.Url = None) -> None:
@@ -22,7 +23,7 @@ def mcp(agent: options.Agent, url: options.Url = None) -> None:
         from kronmem.mcp import serve_stdio
 
         async def serve() -> None:
-            async with AsyncClient(url, api_key=printing.key_for(url)) as client:
+            async with AsyncClient(url, api_key=key_for(url)) as client:
                 await serve_stdio(client, agent)
 
         anyio.run(serve)

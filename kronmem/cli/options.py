@@ -1,22 +1,46 @@
-"""The options that commands share, each described once."""
+"""The options and arguments that commands share, each described once, and how their values are read."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import json as jsonlib
+import sys
+from typing import Annotated, TypeAlias, cast
 from urllib.parse import quote
 
 import typer
+from pydantic import JsonValue
 
-from kronmem import ConfigError, settings
+from kronmem import Client, ConfigError, InvalidInputError, KronmemError, settings
+from kronmem.cli.keys import key_for
 
-Agent: TypeAlias = Annotated[str, typer.Option("--agent", "-a", help="Whose memory: the agent_id.", show_default=False)]
-AnyAgent: TypeAlias = Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent.", show_default=False)]
+LOOK = 2.0
+"""Seconds that completing a name may take: a person is waiting at a prompt."""
+
+
+def agent_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The agents whose names begin so, for the shell's completion; none when they cannot be read."""
+    url = cast("str | None", ctx.params.get("url"))
+    try:
+        with Client(url, api_key=key_for(url), outbox=False, timeout=LOOK) as client:
+            return [one.name for one in client.agents() if one.name.startswith(incomplete)]
+    except KronmemError:
+        return []
+
+
+Agent: TypeAlias = Annotated[
+    str,
+    typer.Option("--agent", "-a", help="Whose memory: the agent_id.", show_default=False, autocompletion=agent_names),
+]
+AnyAgent: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--agent", "-a", help="Only this agent.", show_default=False, autocompletion=agent_names),
+]
 Url: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--url",
-        help="Where memories live: http(s)://service or sqlite:///file.db. Without it as in Python: KRONMEM_URL, "
-        "KRONVEX_API_KEY, else the embedded file. Keys come from the environment.",
+        help="Where memories live: http(s)://service, sqlite:///file.db or postgresql://host/name. Without it as in "
+        "Python: KRONMEM_URL, KRONVEX_API_KEY, else the embedded file. Keys come from the environment.",
         show_default=False,
     ),
 ]
@@ -32,6 +56,16 @@ Session: TypeAlias = Annotated[
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", help="A tag; repeatable, all have to match.", show_default=False)
 ]
+Since: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--since", help="Stored at this time or later, ISO 8601; local time without a zone."),
+]
+Until: TypeAlias = Annotated[str | None, typer.Option("--until", help="Stored before this time, ISO 8601.")]
+Limit: TypeAlias = Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1)]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+MemoryId: TypeAlias = Annotated[str, typer.Argument(help="The id that recall and list show.", show_default=False)]
+TtlDays: TypeAlias = Annotated[int | None, typer.Option("--ttl-days", help="Forget it by itself after so many days.")]
+Metadata: TypeAlias = Annotated[str | None, typer.Option("--metadata", help="A JSON object kept with it.")]
 
 
 def database(db: str) -> settings.Settings:
@@ -40,3 +74,36 @@ def database(db: str) -> settings.Settings:
     if not found.embedded:
         raise ConfigError("--db takes sqlite:///file.db, postgresql://host/name or a path")
     return found
+
+
+def text(given: str) -> str:
+    """An argument, or standard input for `-`."""
+    return sys.stdin.read().strip() if given == "-" else given
+
+
+def json_value(given: str, what: str) -> JsonValue:
+    """An argument in JSON."""
+    try:
+        return cast("JsonValue", jsonlib.loads(given))
+    except ValueError as error:
+        raise InvalidInputError(f"{what} is not JSON ({error}); text needs quotes of its own: '\"text\"'") from None
+
+
+def json_object(given: str | None) -> dict[str, JsonValue] | None:
+    """The value of `--metadata`."""
+    if given is None:
+        return None
+    value = json_value(given, "--metadata")
+    if not isinstance(value, dict):
+        raise InvalidInputError('--metadata must be a JSON object such as \'{"source": "chat"}\'')
+    return value
+
+
+def confirmed(question: str, yes: bool) -> None:
+    """Ask before something is deleted; a program has to say --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError("stdin is not a terminal; pass --yes")
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(1)

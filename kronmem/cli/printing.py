@@ -1,15 +1,14 @@
-"""The command's output and exit codes: 0 done, 1 the service said no or was away, 2 asked for wrongly."""
+"""The output of the command and its exit codes: 0 done, 1 the service said no or was away, 2 wrong use, 3 queued."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 import typer
@@ -26,9 +25,15 @@ from kronmem import (
     TransportError,
     settings,
 )
+from kronmem.cli import discard_output
+from kronmem.cli.keys import key_for
 
-FIELDS = frozenset(Memory.model_fields) - {"access_count", "deduplicated", "queued"}
-"""A memory in JSON, with all that `import` needs to make it again: not how it was used or is being delivered."""
+QUEUED = 3
+"""The exit code when something waits in the outbox and is not at the service yet."""
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
+FIELDS = frozenset(Memory.model_fields) - {"deduplicated", "queued"}
+"""A memory in JSON, with all that `import` needs to make it again: not how it is being delivered."""
 
 # A terminal would obey them; a memory may hold whatever a visitor typed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -88,6 +93,7 @@ def memory(one: Memory, score: float | None = None, excerpt: str = "") -> None:
     line(lead + (excerpt or one.content))
     parts = [one.memory_type, age(one.created_at), "pinned" if one.pinned else "", expiry(one.expires_at)]
     parts += [f"session {one.session_id}" if one.session_id else "", " ".join(f"#{tag}" for tag in one.tags)]
+    parts += [f"key {one.key}" if one.key else "", one.role or "", "superseded" if one.superseded_by else ""]
     line(" " * len(lead) + "  " + " · ".join(part for part in [*parts, one.id] if part), dim=True)
 
 
@@ -123,6 +129,26 @@ def _aware(when: datetime) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
 
 
+def nothing(client: Client, agent: str | None, words: str) -> None:
+    """Say that there is nothing, and which agent may have been meant; the answer itself stays empty."""
+    if agent is None or not unknown(client, agent):
+        note(words)
+
+
+def unknown(client: Client, agent: str) -> bool:
+    """Say so when there is no agent of that name, with the names like it."""
+    try:
+        names = [one.name for one in client.agents()]
+    except KronmemError:  # only a hint: the command itself has its answer
+        return False
+    if agent in names or not names:
+        return False
+    close = get_close_matches(agent, names, 3) or [name for name in names if name.lower() == agent.lower()]
+    few = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+    note(f"No agent {agent!r}. " + (f"Did you mean {' or '.join(close)}?" if close else f"There are: {few}"))
+    return True
+
+
 @contextmanager
 def told(url: str | None = None) -> Generator[None, None, None]:
     """Turn an error into a sentence and an exit code, never a traceback."""
@@ -134,9 +160,8 @@ def told(url: str | None = None) -> Generator[None, None, None]:
     except KronmemError as error:
         note(f"kronmem: {error}{_advice(error, url)}")
         raise typer.Exit(1) from None
-    except BrokenPipeError:
-        # `| head` has read enough; what is still buffered must not be complained about at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # `| head` has read enough; click would exit with 1
+        discard_output()
         raise typer.Exit(0) from None
 
 
@@ -160,9 +185,3 @@ def connected(url: str | None, *, outbox: bool = True) -> Generator[Client, None
             note(f"kronmem: warning: {warning.message}")
         with client:
             yield client
-
-
-def key_for(url: str | None) -> str | None:
-    """The key in KRONMEM_API_KEY for a service named on the command line; None leaves the choice to the client."""
-    chosen = url is not None and url.startswith(("http://", "https://")) and not os.environ.get("KRONMEM_URL")
-    return os.environ.get("KRONMEM_API_KEY") or None if chosen else None

@@ -37,6 +37,9 @@ Named = Annotated[
 AllowHost = Annotated[
     list[str] | None, typer.Option("--allow-host", help="A further name this server is addressed by. Repeatable.")
 ]
+PageAgent = Annotated[
+    str | None, typer.Option("--agent", "-a", help="Open the page at this agent; every agent is served.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No access log on stderr.")]
 
 
@@ -47,7 +50,7 @@ def serve(
     key: Key = None,
     keys: Named = None,
     allow_host: AllowHost = None,
-    agent: options.AnyAgent = None,
+    agent: PageAgent = None,
     quiet: Quiet = False,
     json: options.Json = False,
 ) -> None:

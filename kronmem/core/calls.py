@@ -340,6 +340,13 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
     )
 
 
+def redacted(memory: Memory, change: Callable[[str], str]) -> Memory:
+    """A memory with every text in it changed."""
+    metadata = _changed(memory.metadata, change)
+    tags = tuple(map(change, memory.tags))
+    return memory.model_copy(update={"content": change(memory.content), "tags": tags, "metadata": metadata})
+
+
 def _memory(path: str, memory_id: str) -> str:
     return paths.fill(path, memory=inputs.segment(memory_id, "memory_id"))
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from kronmem.errors import ConfigError, ReplyError, StatusError, status_class
+from kronmem.errors import ReplyError, StatusError, UnsupportedError, status_class
 
 if TYPE_CHECKING:
     from kronmem.core.steps import Asker, Flow
@@ -123,8 +123,13 @@ def read(call: Call[T], reply: Reply) -> T:
     if 200 <= reply.status < 300:
         return call.parse(reply)
     if call.needs is not None and has_no_route(reply):
-        raise ConfigError(f"{call.needs} needs a kronmem service of version {SINCE} or newer: this one cannot do it")
+        raise unsupported(call.needs)
     raise status_error(reply)
+
+
+def unsupported(feature: str) -> UnsupportedError:
+    """The error for a feature that the service does not have."""
+    return UnsupportedError(f"{feature} needs a kronmem service of version {SINCE} or newer: this one cannot do it")
 
 
 def has_no_route(reply: Reply) -> bool:

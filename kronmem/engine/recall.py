@@ -21,7 +21,7 @@ VARIANTS = 4
 """So many words that begin alike stand for one that nobody used."""
 EVERYTHING = Filter()
 _DAY = 86400.0
-# Words that a repeat adds or drops without saying anything else. No negation is among them, and nobody's name.
+# Words that a repeat adds or drops without printing anything else. No negation is among them, and nobody's name.
 _FILLER = frozenset(
     (
         *("a", "an", "the", "so", "well", "oh", "um", "uh", "hm", "please", "just", "really", "very", "quite"),

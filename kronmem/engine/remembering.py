@@ -211,20 +211,32 @@ def _taken(rows: Writer, space: Space, new: Row, now: float) -> bool:
 
 
 def restore(rows: Writer, space: Space, exported: Row, now: float) -> bool:
-    """Keep an exported memory as it was, under the next number; False when its id or its text is there already."""
+    """Keep an exported memory as it was, under the next number; False when its id or its text is there already.
+
+    Under a key that has another text now, the later said of the two is current and the other one history.
+    """
     if rows.find(space, exported.id, _EVER) is not None or _expired(exported, now):
         return False
     row = replace(exported, number=space.last + 1)
-    if row.superseded_by is not None:
-        rows.insert(space, row, None)
-        return True
-    if row.key is not None and rows.keyed(space, row.session_id, row.key) is not None:
-        return False
-    if rows.same_text(space, row.session_id, row.key, row.content) is not None:
-        return False
-    entries = indexed(row)
-    rows.insert(space, replace(row, passages=len(entries.lengths)), entries)
+    if row.superseded_by is None:
+        same = rows.same_text(space, row.session_id, row.key, row.content)
+        if same is not None and not rows.former(space, row.id, _EVER):
+            return False
+        row = _against(rows, space, row, same)
+    entries = indexed(row) if row.superseded_by is None else None
+    rows.insert(space, replace(row, passages=len(entries.lengths) if entries else 0), entries)
     return True
+
+
+def _against(rows: Writer, space: Space, row: Row, same: Row | None) -> Row:
+    """An exported current memory beside those that are there: one of the same text keeps its place."""
+    there = same or (rows.keyed(space, row.session_id, row.key) if row.key is not None else None)
+    if there is None:
+        return row
+    if there is same or _said(there) > _said(row):
+        return replace(row, superseded_by=there.id)
+    rows.supersede(space, there, row.id)
+    return row
 
 
 def _fresh(draft: NewRow, client_id: str | None, number: int, now: float, after: float = _EVER) -> Row:

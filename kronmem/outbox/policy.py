@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kronmem.errors import ConfigError, InvalidInputError, KronmemError, ReplyError, StatusError, TransportError
+from kronmem.errors import (
+    ConfigError,
+    InvalidInputError,
+    KronmemError,
+    ReplyError,
+    StatusError,
+    TransportError,
+    UnsupportedError,
+)
 
 DAY = 86_400.0
 """No Retry-After counts for longer: Kronvex's own longest is a day, and a queue that sleeps for years is lost."""
@@ -36,12 +44,13 @@ def is_outage(error: KronmemError) -> bool:
 
 def stops_the_lane(error: KronmemError) -> bool:
     """Is it about the key, the plan or the url, so that every other row would fare the same?"""
-    return _status(error) in (401, 402, 403) or 300 <= _status(error) < 400 or isinstance(error, ConfigError)
+    about_all = isinstance(error, ConfigError) and not isinstance(error, UnsupportedError)
+    return _status(error) in (401, 402, 403) or 300 <= _status(error) < 400 or about_all
 
 
 def is_refusal(error: KronmemError) -> bool:
     """Does it name this one request, for good?"""
-    return isinstance(error, InvalidInputError) or (
+    return isinstance(error, (InvalidInputError, UnsupportedError)) or (
         400 <= _status(error) < 500 and not is_outage(error) and not stops_the_lane(error)
     )
 

@@ -31,6 +31,7 @@ OPERATIONS = {
     "remember": "create_memory",
     "remember_later": "create_memory",
     "remember_many": "create_memory",
+    "restore": "create_memory",
     "upsert": "upsert_memory",
     "recall": "search_memory",
     "inject_context": "search_memory",

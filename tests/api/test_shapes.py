@@ -24,7 +24,8 @@ def test_a_user_sees_what_the_client_reads() -> None:
 
 def test_import_reads_all_that_export_writes() -> None:
     pytest.importorskip("typer")
-    from kronmem.cli.export_import import Line
-    from kronmem.cli.printing import FIELDS
 
-    assert set(Line.model_fields) == set(FIELDS) <= SENT
+    from kronmem.cli.printing import FIELDS
+    from kronmem.cli.records import MemoryLine
+
+    assert set(MemoryLine.model_fields) == set(FIELDS) <= SENT

@@ -60,6 +60,25 @@ def test_without_autogen_it_plays_with_plain_tools_and_says_what_to_install(
 
 
 @pytest.mark.slow
+def test_a_second_demo_removes_the_first_ones_memories_and_nobody_elses(without_autogen: None) -> None:
+    with Client() as client:
+        client.remember("kronmem-demo", "mine, long before any demo")
+        for _ in range(2):
+            ended = CliRunner().invoke(app, ["demo"])
+            assert ended.stdout.count("← Stored.") == 2
+            client.remember("kronmem-demo", "mine, since the demo")
+            client.remember("kronmem-demo", "The beta ships on Friday", session_id="mine")
+        kept = [(one.content, one.session_id) for one in client.memories("kronmem-demo")]
+        assert sorted(text for text, session in kept if session is None) == [
+            "Ada prefers short answers",
+            "The beta ships on Friday",
+            "mine, long before any demo",
+            "mine, since the demo",
+        ]
+        assert ("The beta ships on Friday", "mine") in kept
+
+
+@pytest.mark.slow
 def test_in_json_every_word_is_an_event(without_autogen: None, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/other.db"
     ended = CliRunner().invoke(app, ["demo", "--json", "--url", url, "--agent", "mine"])

@@ -1,0 +1,81 @@
+"""`kronmem export`: everything of one agent or of all, as JSON Lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from kronmem import Client, ConfigError, InvalidInputError
+from kronmem.cli import options, printing, records
+from kronmem.core import inputs
+
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file, not to standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON Lines, as always.")]
+
+
+def export(agent: options.AnyAgent = None, output: Output = None, url: options.Url = None, json: Json = True) -> None:
+    """Write memories with their history, and state, as JSON Lines: of one agent, or of all of them.
+
+    A file is complete or not there: it is written beside its place, readable by you alone, and renamed at the end.
+    """
+    with printing.connected(url) as client, _written(output) as out:
+        # By id and written by name: at Kronvex two agents may have one name, and a name may hold any character.
+        agents = [(one.id, one.name) for one in client.agents() if agent in (None, one.name)]
+        if agent and not agents:
+            inputs.identifier(agent, "agent_id")
+            printing.unknown(client, agent)
+        out.write(records.version_line())
+        memories = state = 0
+        for ref, name in agents:
+            for memory in client.memories(ref, history=True):
+                out.write(records.memory_line(memory, name))
+                memories += 1
+            for text in _state(client, ref, name):
+                out.write(text)
+                state += 1
+        out.write(records.end_line(memories, state))
+    if output is not None:
+        more = f" and {state} of state" if state else ""
+        printing.note(f"Exported {memories}{more} to {output}.")
+
+
+def _state(client: Client, ref: str, name: str) -> Iterator[str]:
+    try:
+        values = client.state(ref)
+        keys = values.keys()
+    except (ConfigError, InvalidInputError):  # a service that keeps none, or an agent whose id is no path
+        return
+    for key in keys:
+        if (value := values.get(key)) is not None:
+            yield records.state_line(name, key, value)
+
+
+@contextmanager
+def _written(output: Path | None) -> Generator[TextIO, None, None]:
+    """Standard output; or a file that takes its place only when all of it is on disk."""
+    if output is None:
+        yield sys.stdout
+        return
+    try:
+        # mkstemp makes it for the owner alone, whatever the umask; in the same directory, so that renaming is atomic.
+        descriptor, beside = tempfile.mkstemp(prefix=f".{output.name}.", suffix=".part", dir=output.parent)
+    except OSError as error:
+        raise ConfigError(f"cannot write {output}: {error.strerror}") from None
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, output)
+    except OSError as error:
+        raise ConfigError(f"cannot write {output}: {error.strerror}; the former file is as it was") from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(beside)

@@ -1,0 +1,113 @@
+"""`kronmem outbox`: the memories that wait on this machine for a service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from pydantic import JsonValue
+
+from kronmem import Client, ConfigError, DeadLetter, QueuedMemory, settings
+from kronmem.cli import options, printing
+
+app = typer.Typer(no_args_is_help=True, help="Look at and deliver the memories that wait for a service.")
+
+Timeout = Annotated[float, typer.Option("--timeout", help="Seconds to go on for.", min=0.1)]
+Id = Annotated[str, typer.Argument(help="The id that `outbox list` shows.", show_default=False)]
+From = Annotated[
+    str | None, typer.Option("--from", help="Take over what waits for this other url.", show_default=False)
+]
+Row = QueuedMemory | DeadLetter
+
+
+@app.command("list")
+def list_(agent: options.AnyAgent = None, url: options.Url = None, json: options.Json = False) -> None:
+    """List what waits for this service, what it refused, and what waits under another key; with --json JSON Lines."""
+    with printing.connected(url) as client:
+        kinds: dict[str, list[Row]] = {
+            "waiting": list(client.outbox.list()),
+            "refused": list(client.outbox.dead()),
+            "other key": list(client.outbox.stranded()),
+        }
+        rows = [(kind, row) for kind, found in kinds.items() for row in found if agent in (None, row.agent_id)]
+        for kind, row in rows:
+            printing.as_json(_fields(kind, row)) if json else _print(kind, row)
+        elsewhere = waiting() if client.in_process else client.outbox.elsewhere()
+        for other, count in elsewhere.items():
+            printing.note(f"{count} wait for {printing.shown(other)}: `kronmem outbox list --url {other}` lists them.")
+        if not rows and not elsewhere:
+            printing.note("Nothing waits.")
+
+
+def waiting() -> dict[str, int]:
+    """How many memories wait in the default file, by the url of their service; asks no service."""
+    path = settings.home() / "outbox.db"
+    if not path.exists():
+        return {}
+    from kronmem.outbox.queue import Lane, OutboxFile
+
+    file = OutboxFile(str(path))
+    try:
+        return file.elsewhere(Lane("", ""))
+    finally:
+        file.close()
+
+
+def _fields(kind: str, row: Row) -> dict[str, JsonValue]:
+    return {"kind": kind, **row.model_dump(mode="json", exclude={"raw"})}
+
+
+def _print(kind: str, row: Row) -> None:
+    printing.line(row.content)
+    parts = [kind, row.agent_id, printing.age(row.queued_at), row.error, row.id]
+    printing.line("  " + " · ".join(part for part in parts if part), dim=True)
+
+
+@app.command()
+def flush(timeout: Timeout = 30.0, url: options.Url = None, json: options.Json = False) -> None:
+    """Deliver now what waits for this service; exit code 3 when some are left."""
+    with printing.connected(url) as client:
+        before = client.outbox.pending()
+        left = client.outbox.flush(timeout)
+        dead = len(client.outbox.dead())
+        counts: dict[str, JsonValue] = {"delivered": max(before - left, 0), "left": left, "refused": dead}
+        words = f"{left} of {before} left" if left else f"Delivered {before}"
+        refused = f"; {dead} refused: `kronmem outbox list` says why" if dead else ""
+        printing.as_json(counts) if json else printing.line(f"{words}{refused}.")
+    if left:
+        raise typer.Exit(printing.QUEUED)
+
+
+@app.command()
+def drop(id: Id, yes: options.Yes = False, url: options.Url = None, json: options.Json = False) -> None:
+    """Remove one memory from the outbox for good; it is delivered nowhere."""
+    with printing.connected(url) as client:
+        options.confirmed(f"Drop {id}? It is stored nowhere else.", yes)
+        dropped = client.outbox.drop(id)
+        if dropped:
+            printing.as_json({"dropped": id}) if json else printing.line("Dropped.")
+            return
+        printing.note(f"kronmem: no memory {id!r} waits for this service: `kronmem outbox list` shows the ids")
+    raise typer.Exit(1)
+
+
+@app.command()
+def retry(url: options.Url = None, json: options.Json = False) -> None:
+    """Queue what the service refused once more; deliver it with `outbox flush`."""
+    with printing.connected(url) as client:
+        count = client.outbox.retry_dead()
+        printing.as_json({"queued": count}) if json else printing.line(f"Queued {count} again.")
+
+
+@app.command()
+def adopt(from_: From = None, url: options.Url = None, json: options.Json = False) -> None:
+    """Send with the present key what was queued under another one, or for another url."""
+    with printing.connected(url) as client:
+        _queue_of(client)
+        count = client.outbox.adopt(from_)
+        printing.as_json({"adopted": count}) if json else printing.line(f"Adopted {count}.")
+
+
+def _queue_of(client: Client) -> None:
+    if client.in_process:
+        raise ConfigError("an embedded database has no outbox to send from: pass --url http(s)://service")

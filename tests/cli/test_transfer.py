@@ -1,0 +1,170 @@
+"""export and import: everything is carried, to every store, once; a file is complete or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from kronmem import Client
+from tests.cli.running import NOWHERE, lines, run
+from tests.services.kronmem import ServedKronmem
+
+
+def fill(url: str) -> None:
+    """An agent with everything that a memory can have, and another one."""
+    with Client(url, outbox=False) as client:
+        client.remember("ada", "Ada lives in Paris", key="city", role="user", tags=["home", "geo"])
+        rome = client.remember("ada", "Ada lives in Rome", key="city", session_id=None, metadata={"n": [1, 2.5, None]})
+        client.update("ada", rome.id, content="Ada lives in Rome, in Via Appia", memory_type="preference")
+        client.remember("ada", "Ada lives in Oslo", key="city")
+        client.remember("ada", "allergic to peanuts", pinned=True)
+        client.remember("ada", "on call this week", "temporary", ttl_days=9, session_id="work")
+        client.remember_many("ada", [f"note {n}" for n in range(3)], session_id="work", role="assistant")
+        client.recall("ada", "peanuts")
+        client.state("ada").set("theme", {"dark": True, "sizes": [1, 2.5, None]})
+        client.state("bob").set("only", "state")
+        client.remember("carol", "猫 and 🎉", key="k" * 100)
+
+
+def dump(url: str) -> list[str]:
+    """An export, sorted."""
+    ended = run("export", "--url", url)
+    assert ended.exit_code == 0, ended.output
+    return sorted(ended.stdout.splitlines())
+
+
+@contextmanager
+def place(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The url of an empty store of one kind."""
+    if kind == "sqlite":
+        yield f"sqlite:///{tmp_path}/{os.urandom(4).hex()}.db"
+    elif kind == "postgres":
+        yield str(request.getfixturevalue("postgres"))
+    else:
+        with ServedKronmem(tmp_path / f"{os.urandom(4).hex()}.db") as server:
+            yield server.url
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("sqlite", "sqlite"),
+        pytest.param("sqlite", "served", marks=pytest.mark.slow),
+        pytest.param("served", "sqlite", marks=pytest.mark.slow),
+        ("sqlite", "postgres"),
+        ("postgres", "served"),
+        ("served", "postgres"),
+        ("postgres", "sqlite"),
+    ],
+)
+def test_an_import_is_equal_byte_for_byte_and_a_second_one_changes_nothing(
+    tmp_path: Path, request: pytest.FixtureRequest, first: str, second: str
+) -> None:
+    with place(first, tmp_path, request) as here, place(second, tmp_path, request) as there:
+        fill(here)
+        whole = run("export", "--url", here).stdout
+        assert run("import", "--url", there, stdin=whole).stdout == "Imported 10 and 2 of state.\n"
+        assert dump(there) == sorted(whole.splitlines())
+        assert run("import", "--url", there, stdin=whole).stdout == "Imported 0, 10 already there.\n"
+        assert dump(there) == sorted(whole.splitlines())
+        with Client(there, outbox=False) as client:
+            assert [hit.content for hit in client.recall("ada", "Where does Ada live?", 1)] == ["Ada lives in Oslo"]
+            (oslo,) = [one for one in client.memories("ada") if one.key == "city"]
+            assert len(client.history("ada", oslo.id)) == 4
+
+
+def test_the_lines_carry_times_history_keys_roles_pins_lifetimes_and_state() -> None:
+    fill("")
+    found = lines(run("export"))
+    assert (found[0], found[-1]) == ({"kronmem_export": 2}, {"kronmem_export": 2, "memories": 10, "state": 2})
+    by_text = {one["content"]: one for one in found if "content" in one}
+    assert by_text["Ada lives in Paris"]["superseded_by"]
+    assert (by_text["Ada lives in Paris"]["role"], by_text["Ada lives in Paris"]["key"]) == ("user", "city")
+    assert by_text["Ada lives in Rome, in Via Appia"]["updated_at"]
+    assert by_text["allergic to peanuts"]["pinned"]
+    assert by_text["on call this week"]["expires_at"]
+    assert all(one["created_at"] for one in by_text.values())
+    assert {"agent_id": "bob", "state_key": "only", "value": "state"} in found
+
+
+def test_a_file_is_private_and_a_failed_export_leaves_the_old_one(tmp_path: Path) -> None:
+    fill("")
+    out = tmp_path / "all.jsonl"
+    old = os.umask(0)
+    try:
+        assert run("export", "-o", str(out)).stderr == f"Exported 10 and 2 of state to {out}.\n"
+    finally:
+        os.umask(old)
+    assert out.stat().st_mode & 0o777 == 0o600
+    before = out.read_bytes()
+    failed = run("export", "-o", str(out), "--url", NOWHERE)
+    assert failed.exit_code == 1
+    assert out.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["all.jsonl"]
+    nowhere = run("export", "-o", str(tmp_path / "no" / "such.jsonl"))
+    assert (nowhere.exit_code, "No such file or directory" in nowhere.stderr) == (2, True)
+
+
+def test_an_export_that_was_cut_off_is_refused_before_anything_is_stored() -> None:
+    fill("")
+    whole = run("export").stdout
+    ended = run("import", "-a", "copy", stdin="".join(whole.splitlines(keepends=True)[:-1]))
+    assert (ended.exit_code, "cut off" in ended.stderr) == (2, True)
+    assert run("list", "-a", "copy", "--json").stdout == ""
+
+
+def test_a_newer_format_is_refused_with_the_way_out() -> None:
+    ended = run("import", stdin='{"kronmem_export": 3}\n{"kronmem_export": 3, "memories": 0, "state": 0}\n')
+    assert ended.exit_code == 2
+    assert "pip install -U kronmem" in ended.stderr
+
+
+def test_a_file_of_0_1_is_read_with_its_times(tmp_path: Path) -> None:
+    old = Path(__file__).parent.parent / "samples" / "export-0.1.jsonl"
+    wanted = [json.loads(line) for line in old.read_text("utf-8").splitlines()]
+    assert run("import", str(old)).stdout == f"Imported {len(wanted)}.\n"
+    kept = {one["id"]: one for one in lines(run("export")) if "content" in one}
+    for one in wanted:
+        assert {name: kept[one["id"]][name] for name in one} == one
+
+
+def one(**fields: object) -> str:
+    return json.dumps({"agent_id": "ada", "content": "x", **fields}) + "\n"
+
+
+def current(agent: str = "ada") -> list[str]:
+    with Client() as client:
+        return [memory.content for memory in client.memories(agent)]
+
+
+def test_under_a_key_that_changed_since_the_later_said_one_stays_current() -> None:
+    with Client() as client:
+        client.remember("ada", "now in Rome", key="city")
+    assert imported(one(content="then in Paris", key="city", created_at="2020-01-01T00:00:00Z")) == "Imported 1.\n"
+    assert current() == ["now in Rome"]
+    assert imported(one(content="in Oslo one day", key="city", created_at="2999-01-01T00:00:00Z")) == "Imported 1.\n"
+    assert current() == ["in Oslo one day"]
+    with Client() as client:
+        (oslo,) = client.memories("ada")
+        assert len(client.history("ada", oslo.id)) == 3
+
+
+def test_a_state_that_changed_since_is_left_alone_and_reported() -> None:
+    with Client() as client:
+        client.state("ada").set("k", "new")
+    ended = run("import", stdin='{"agent_id": "ada", "state_key": "k", "value": "old"}\n')
+    assert (ended.exit_code, ended.stdout) == (1, "Imported 0, 1 refused.\n")
+    assert "another value is there" in ended.stderr
+    with Client() as client:
+        assert client.state("ada").get("k") == "new"
+
+
+def imported(text: str) -> str:
+    ended: Result = run("import", stdin=text)
+    return ended.stdout
