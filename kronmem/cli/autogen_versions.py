@@ -48,6 +48,20 @@ def trouble(claims: list[str], works: Callable[[], str | None]) -> str | None:
     return works() if claims else None
 
 
+def promised(found: Mapping[str, str]) -> list[str]:
+    """pyautogen, whose newest releases bring no `import autogen` although everybody installs it for that."""
+    return ["pyautogen"] if "pyautogen" in found else []
+
+
+def lacking(found: Mapping[str, str]) -> str | None:
+    """A part without which agents with a model cannot be made, in words; other models than OpenAI's need neither."""
+    if "autogen" in found and not installed("openai"):
+        return "autogen without openai: an agent with an OpenAI llm_config needs pip install 'kronmem[autogen]'"
+    if "autogen-agentchat" in found and "autogen-ext" not in found:
+        return "autogen-agentchat without autogen-ext, which has the models: pip install 'kronmem[agentchat]'"
+    return None
+
+
 def mcp_mismatch(found: Mapping[str, str]) -> str | None:
     """The MCP client that does not work with the installed major of mcp, in words; None when all do."""
     second = found.get("mcp", "0").partition(".")[0] == "2"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json as jsonlib
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, cast
 
 import typer
@@ -98,11 +100,24 @@ def _next(url: str, agent: str, missing: str) -> None:
     where = path or printing.shown(url)
     printing.line(f"\nThe memories are in {where}; the model was a script, nothing left this machine. Next:\n")
     there = "" if _is_default(url) else f" --url {shlex.quote(printing.shown(url))}"
-    printing.line(f"  kronmem list --agent {agent}{there}")
-    printing.line(f'  kronmem recall "when does the beta ship?" --agent {agent}{there}')
-    printing.line(f"  kronmem serve{there if path else ''}    # then open http://127.0.0.1:7070/ to look at them")
+    kronmem, whose = _as_typed(), f"--agent {shlex.quote(agent)}"
+    printing.line(f"  {kronmem} list {whose}{there}")
+    printing.line(f'  {kronmem} recall "when does the beta ship?" {whose}{there}')
+    if path:
+        printing.line(f"  {kronmem} serve{there}    # then open http://127.0.0.1:7070/ to look at them")
     if missing:
         printing.note(f"\nWithout AutoGen the demo used the plain tools: {missing}")
+
+
+def _as_typed() -> str:
+    """The command by a name that the same shell finds: its path where it is not on PATH, as in a venv not activated."""
+    typed = Path(sys.argv[0])
+    if typed.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m kronmem"
+    found = shutil.which("kronmem")
+    if typed.name != "kronmem" or (found and typed.exists() and Path(found).samefile(typed)):
+        return "kronmem"
+    return shlex.quote(sys.argv[0])
 
 
 def _is_default(url: str) -> bool:

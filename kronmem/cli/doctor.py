@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
 from kronmem.cli import options, printing
-from kronmem.cli.autogen_versions import FAMILY, imports, mcp_mismatch, owners, trouble, versions
+from kronmem.cli.autogen_versions import FAMILY, imports, lacking, mcp_mismatch, owners, promised, trouble, versions
 from kronmem.cli.outbox import waiting
 
 LARGEST = 3
@@ -175,8 +175,9 @@ def _elsewhere(found: dict[str, int]) -> Finding:
 def _autogen() -> Iterator[Finding]:
     found = versions(FAMILY)
     said = ", ".join(f"{name} {version}" for name, version in found.items()) or "none installed"
-    wrong = trouble(owners(), lambda: imports("kronmem.autogen"))
-    yield Finding("autogen", f"{said}; {wrong}" if wrong else said, not wrong)
+    wrong = trouble(owners() or promised(found), lambda: imports("kronmem.autogen"))
+    advice = wrong or lacking(found)
+    yield Finding("autogen", f"{said}; {advice}" if advice else said, not wrong)
 
 
 def _mcp() -> Iterator[Finding]:

@@ -336,7 +336,6 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
         body=to_json({"memories": rows}),
         headers=JSON,
         creates=True,
-        subject=list(memories),
         needs="importing times and history",
     )
 

@@ -6,11 +6,10 @@ memory say the same.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import JsonValue
 
@@ -40,18 +39,6 @@ _TICK = 1e-6
 """What a timestamp of the API can tell apart."""
 
 
-@dataclass(frozen=True)
-class StoreSize:
-    """Sizes of a store, and the work that this process did on it in passing."""
-
-    agents: int
-    memories: int
-    backlog: int
-    """Memories that wait for their vectors."""
-    sweeps: int
-    swept: int
-
-
 class Engine:
     """The embedded memory over one store."""
 
@@ -61,8 +48,6 @@ class Engine:
         self._embedder = Embedder(store, embed) if embed else None
         self._filler = Filler(store)
         self._codes = CodeCache()
-        self._tally = threading.Lock()
-        self._sweeps = self._swept = 0
 
     def close(self) -> None:
         """Stop background work and close the store."""
@@ -70,13 +55,6 @@ class Engine:
         if self._embedder:
             self._embedder.close()
         self._store.close()
-
-    def size(self, timeout: float) -> StoreSize:
-        """How large the store is, over all owners."""
-        with self._store.read(timeout) as rows:
-            agents, memories = rows.size(self._now())
-            backlog = rows.count_unfilled() + (self._embedder.waiting if self._embedder else 0)
-        return StoreSize(agents, memories, backlog, self._sweeps, self._swept)
 
     # Memories
 
@@ -89,12 +67,10 @@ class Engine:
         new: list[tuple[int, str]] = []
         with self._store.write(place.timeout) as rows:
             self._filler.look(rows)
-            swept = rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
+            rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
             kept = [remember(rows, place, draft, now, new) for draft in drafts]
             space = rows.find_space(place.owner, place.agent)
             count = rows.count(space, now) if space else 0
-        with self._tally:
-            self._sweeps, self._swept = self._sweeps + 1, self._swept + swept
         if self._embedder:
             self._embedder.add(new)
         return kept, count

@@ -15,9 +15,8 @@ from pydantic_core import to_json
 from kronmem.api.requests import valid_id
 from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
 from kronmem.core.wire import Reply, Request
-from kronmem.engine.engine import Engine, StoreSize
+from kronmem.engine.engine import Engine
 from kronmem.engine.handlers import HANDLERS, Invocation
-from kronmem.engine.json_body import parse
 from kronmem.engine.remembering import Place
 from kronmem.errors import InvalidRequestError, KronmemError, StatusError
 
@@ -54,10 +53,6 @@ class Service:
             _log.exception("%s request failed", match.route.method)
             return _reply(500, {"detail": "Internal error; its traceback is in the log of kronmem.engine"})
 
-    def size(self, timeout: float) -> StoreSize:
-        """How large the store is, over all owners."""
-        return self._engine.size(timeout)
-
     def close(self) -> None:
         """Close the engine and its store."""
         self._engine.close()
@@ -89,7 +84,17 @@ def _body(route: AnyRoute, request: Request) -> JsonValue:
         return _query(request)
     if not route.has_body:
         return {}
-    return parse(request.body or b"")
+    try:
+        body: JsonValue = json.loads(request.body or b"", parse_constant=_refuse)
+    except RecursionError:
+        raise InvalidRequestError("The body is nested too deeply", status=422) from None
+    except ValueError as error:  # not JSON, not UTF-8, or a number of absurd length
+        raise InvalidRequestError("The body is not JSON", status=422) from error
+    return body
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _query(request: Request) -> JsonValue:

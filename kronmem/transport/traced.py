@@ -204,7 +204,7 @@ def _known(name: str, agent_id: str | None, subject: object) -> dict[str, Value]
         if subject.key is not None or subject.supersedes is not None:
             found[tracing.OPERATION] = OPERATIONS["upsert"]
     elif isinstance(subject, list):
-        found[COUNT] = len(cast("list[object]", subject))
+        found[COUNT] = len(cast("list[Draft]", subject))
     elif isinstance(subject, str):
         found |= {RECORD: subject, COUNT: 1}
     if name == "remember_later":
@@ -214,8 +214,8 @@ def _known(name: str, agent_id: str | None, subject: object) -> dict[str, Value]
 
 def _session(subject: object) -> str | None:
     if isinstance(subject, list):
-        many = cast("list[Draft | Memory]", subject)
-        return many[0].session_id if len({one.session_id for one in many}) == 1 else None
+        drafts = cast("list[Draft]", subject)
+        return drafts[0].session_id if drafts else None
     if isinstance(subject, (Draft, MemoryFilter)):
         return subject.session_id
     asked = subject.asked if isinstance(subject, ContextQuery) else subject

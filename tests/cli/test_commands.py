@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from kronmem import Client, Retry
 from kronmem.cli.app import app
-from kronmem.cli.autogen_versions import mcp_mismatch, trouble, versions
+from kronmem.cli.autogen_versions import lacking, mcp_mismatch, promised, trouble, versions
 from kronmem.cli.printing import shown
 from tests.services import KronvexServer
 
@@ -269,6 +269,13 @@ def test_doctor_is_content_with_a_fresh_installation_and_not_with_a_readable_fil
     ended = run("doctor")
     assert ended.exit_code == 1
     assert "chmod 600" in ended.stdout
+
+
+def test_an_autogen_without_its_model_or_its_modules_is_named() -> None:
+    assert promised({"autogen": "0.14.1"}) == []
+    assert promised({"pyautogen": "0.10.0"}) == ["pyautogen"]
+    assert lacking({}) is lacking({"autogen-agentchat": "0.7.5", "autogen-ext": "0.7.5"}) is None
+    assert "pip install 'kronmem[agentchat]'" in str(lacking({"autogen-agentchat": "0.7.5"}))
 
 
 def test_two_distributions_in_one_directory_are_trouble_even_while_they_work() -> None:

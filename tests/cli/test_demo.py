@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,24 @@ def test_in_json_every_word_is_an_event(without_autogen: None, tmp_path: Path) -
     assert [event["what"] for event in events if event["process"] == 2].count("calls") == 2
     with Client(url) as client:
         assert [agent.name for agent in client.agents()] == ["mine"]
+
+
+@pytest.mark.slow
+def test_the_commands_it_names_next_work_as_typed_where_nothing_is_on_the_path(tmp_path: Path) -> None:
+    scripts = Path(sys.executable).parent
+    if not (scripts / "kronmem").exists():
+        pytest.skip("the command is not installed: pip install -e .")
+    (tmp_path / "bin").symlink_to(scripts)
+    environment = {**os.environ, "PATH": "/usr/bin:/bin", "KRONMEM_HOME": str(tmp_path / "home")}
+    ended = shell("bin/kronmem demo --agent 'my team'", tmp_path, environment)
+    named = [line.strip() for line in ended.stdout.splitlines() if line.startswith("  bin/kronmem ")]
+    assert len(named) == 3
+    assert [shell(line, tmp_path, environment).returncode for line in named[:2]] == [0, 0]
+    assert "The beta ships on Friday" in shell(named[1], tmp_path, environment).stdout
+
+
+def shell(line: str, place: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(line, shell=True, cwd=place, env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.slow

@@ -160,17 +160,15 @@ class SqliteWriter(SqliteReader):
         values = (owner, name, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now)
         self._db.execute("INSERT OR REPLACE INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
-    def sweep(self, now: float, receipts_before: float, bound: int) -> int:
-        sql = f"SELECT {COLUMNS}, space FROM memories WHERE expires <= ? ORDER BY expires LIMIT ?"
-        expired = self._db.execute(sql, (now, bound)).fetchall()
-        for *row, space_id in expired:
+    def sweep(self, now: float, receipts_before: float, bound: int) -> None:
+        expired = f"SELECT {COLUMNS}, space FROM memories WHERE expires <= ? ORDER BY expires LIMIT ?"
+        for *row, space_id in self._db.execute(expired, (now, bound)).fetchall():
             self._delete(space_id, read_row(row))
         old = "SELECT owner, name, client FROM receipts WHERE at < ? LIMIT ?"
         gone = self._db.execute(old, (receipts_before, bound)).fetchall()
         self._db.executemany("DELETE FROM receipts WHERE owner = ? AND name = ? AND client = ?", gone)
         # No index: an erasure is rare, and the table is empty again when its receipts would have been.
         self._db.execute("DELETE FROM erased WHERE at < ?", (receipts_before,))
-        return len(expired)
 
     def set_state(self, space: Space, key: str, value: str, now: float) -> None:
         sql = """INSERT INTO states(owner, space, key, value, created, updated)

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from typing_extensions import TypedDict
 
-from kronmem.api import ids, routes
+from kronmem.api import routes
 from kronmem.api.replies import MemoryReply, PageReply, RecallReply, Timestamp
-from kronmem.api.requests import EmptyRequest, at_most
+from kronmem.api.requests import EmptyRequest
 from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
@@ -22,8 +22,6 @@ from kronmem.server.contracts.contract import Contract, Translation, json_reply
 AGENT = "memstore"
 MAX_CONTENT = 10_000
 """The vendor's bound, in characters."""
-MAX_BODY = 2 * 1024 * 1024
-"""In bytes: the longest content, escaped, and the largest metadata that the service takes."""
 
 
 def _split(value: object) -> object:
@@ -57,7 +55,7 @@ class MemstoreRemember(_MemstoreRequest):
     session: SessionId | None = None
     metadata: dict[str, JsonValue] | None = None
     ttl: Annotated[Annotated[int, Field(ge=60, le=315_360_000)] | None, BeforeValidator(_some)] = None
-    tags: Annotated[list[Tag], Field(max_length=ids.MAX_TAGS), at_most(ids.MAX_TAGS)] | None = None
+    tags: Annotated[list[Tag], Field(max_length=100)] | None = None
 
 
 class MemstoreRecall(_MemstoreRequest):
@@ -124,10 +122,10 @@ class MemstoreForgetReply(TypedDict):
     id: str
 
 
-REMEMBER = Route("POST", "/v1/memory/remember", MemstoreRemember, MemstoreMemoryReply, 201)
-RECALL = Route("GET", "/v1/memory/recall", MemstoreRecall, MemstoreRecallReply)
-LIST = Route("GET", "/v1/memory/list", MemstoreList, MemstoreListReply)
-FORGET = Route("DELETE", "/v1/memory/forget/{memory}", EmptyRequest, MemstoreForgetReply)
+_REMEMBER = Route("POST", "/v1/memory/remember", MemstoreRemember, MemstoreMemoryReply, 201)
+_RECALL = Route("GET", "/v1/memory/recall", MemstoreRecall, MemstoreRecallReply)
+_LIST = Route("GET", "/v1/memory/list", MemstoreList, MemstoreListReply)
+_FORGET = Route("DELETE", "/v1/memory/forget/{memory}", EmptyRequest, MemstoreForgetReply)
 
 _MISSING = {
     "content": ("invalid_content", "content is required and must be a string."),
@@ -161,11 +159,11 @@ def _invalid(error: ValidationError) -> JsonValue:
 
 
 def _answer(to: Translation, match: Match, request: Request) -> object:
-    if match.route is REMEMBER:
+    if match.route is _REMEMBER:
         return _remember(to, MemstoreRemember.model_validate_json(request.body or b"null"))
-    if match.route is RECALL:
+    if match.route is _RECALL:
         return _recall(to, MemstoreRecall.model_validate(_query(request)))
-    if match.route is LIST:
+    if match.route is _LIST:
         return _list(to, MemstoreList.model_validate(_query(request)))
     return _forget(to, match.segments["memory"])
 
@@ -236,4 +234,4 @@ def _refuse(reply: Reply) -> NoReturn:
     raise StatusError(message, status=400 if reply.status == 422 else reply.status)
 
 
-MEMSTORE = Contract("Memstore", (REMEMBER, RECALL, LIST, FORGET), answer, keys.bearer, refusal, MAX_BODY)
+MEMSTORE = Contract("Memstore", (_REMEMBER, _RECALL, _LIST, _FORGET), answer, keys.bearer, refusal)

@@ -1,1 +1,0 @@
-"""Spans: the recorder that the tests share."""
