@@ -1,7 +1,8 @@
 """Runs the suite where it is promised to run: `python -m tests.matrix [--list] [NAME …]`, on demand.
 
 Each row is an environment of its own: every Python from 3.10 to 3.13 on this machine, the lowest allowed dependencies,
-and every version of a framework that a pack names. Prints a table at the end; the exit code counts the failures.
+every version of a framework that a pack names, and one for each extra that holds nothing else and runs the blocks and
+examples that name it. Prints a table at the end; the exit code counts the failures.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+
+from tests import snippets
 
 ROOT = Path(__file__).parent.parent
 TESTING = [
@@ -53,6 +56,8 @@ class Row:
     python: str
     install: tuple[str, ...]
     tests: tuple[str, ...] = ("tests",)
+    extra: str | None = None
+    """Set: no tests, but the blocks and examples of the pages that name this extra."""
 
 
 def rows() -> list[Row]:
@@ -62,7 +67,13 @@ def rows() -> list[Row]:
     lowest = (".[server,cli]", *TESTING, "kronvex==0.5.2", "botwire==0.2.1", *LOWEST)
     packs = ("tests", *(f"--ignore=tests/{folder}" for folder in PACKS))
     found.append(Row("lowest dependencies", next(iter(pythons.values())), lowest, packs))
-    return found + _packs(pythons)
+    return [*found, *_packs(pythons), *_extras(pythons)]
+
+
+def _extras(pythons: dict[str, str]) -> list[Row]:
+    newest = pythons[max(pythons, key=_number)]
+    named = {extra: f".[{extra}]" if extra else "." for extra in snippets.extras()}
+    return [Row(f"extra {extra or 'none'}", newest, (package,), (), extra) for extra, package in named.items()]
 
 
 def _packs(pythons: dict[str, str]) -> list[Row]:
@@ -99,6 +110,8 @@ def run(row: Row) -> str:
         )
         if installed.returncode:
             return f"install failed: {installed.stderr.strip().splitlines()[-1][:200]}"
+        if row.extra is not None:
+            return snippets.check(python, row.extra)
         ran = subprocess.run(
             [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *row.tests],
             cwd=ROOT,

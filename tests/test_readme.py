@@ -1,4 +1,4 @@
-"""Every block of the README runs, offline, and prints what the README says."""
+"""Every block of the pages runs, offline, and prints the output below it; the first screen stays one screen."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.snippets import DATE, PAGES, ROOT, Snippet, run, snippets
+from tests.test_dependencies import PROJECT
+
 README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", README, re.S)
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
-
-
+BLOCKS = [one for one in snippets() if not one.code.endswith(".py")]
 NEEDS = ("autogen", "autogen_agentchat", "autogen_ext", "agent_framework", "ag2", "mcp")
 
 
@@ -25,34 +24,60 @@ def needs(code: str) -> list[str]:
     return [module for module in NEEDS if re.search(rf"^\s*(from|import) {module}\b", code, re.M)]
 
 
-def run(code: str, home: Path) -> str:
-    if lacking := [module for module in needs(code) if find_spec(module) is None]:
-        pytest.skip(f"{', '.join(lacking)} is not installed: pip install 'kronmem[dev]'")
-    environment = {**os.environ, "KRONMEM_HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    ran = subprocess.run([sys.executable, "-c", code], cwd=home.parent, env=environment, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
 CASES = [
     # Importing a framework takes longer than all other blocks together.
-    pytest.param(*block, marks=pytest.mark.slow) if needs(block[0]) else block
-    for block in BLOCKS
+    pytest.param(block, id=f"{block.page}-{at}", marks=[pytest.mark.slow] if needs(block.code) else [])
+    for at, block in enumerate(BLOCKS)
 ]
 
 
-@pytest.mark.parametrize(("code", "printed"), CASES, ids=range(len(BLOCKS)))
-def test_a_block_prints_what_the_readme_says(code: str, printed: str, tmp_path: Path) -> None:
-    assert printed, "a block without its output"
-    assert DATE.sub("DATE", run(code, tmp_path / "home")) == DATE.sub("DATE", printed)
+@pytest.mark.parametrize("block", CASES)
+def test_a_block_prints_what_its_page_says(block: Snippet, tmp_path: Path) -> None:
+    if lacking := [module for module in needs(block.code) if find_spec(module) is None]:
+        pytest.skip(f"{', '.join(lacking)} is not installed: pip install 'kronmem[dev]'")
+    assert block.printed, "a block without its output"
+    assert DATE.sub("DATE", run(block.code, tmp_path / "home")) == DATE.sub("DATE", block.printed)
 
 
 def test_the_first_block_still_remembers_in_a_new_process(tmp_path: Path) -> None:
-    code, printed = BLOCKS[0]
+    code, printed = BLOCKS[0].code, BLOCKS[0].printed or ""
     run(code, tmp_path / "home")
     forgetful = "\n".join(line for line in code.splitlines() if "memory.remember(" not in line)
     assert DATE.sub("DATE", run(forgetful, tmp_path / "home")) == DATE.sub("DATE", printed)
     assert len(code.strip().splitlines()) <= 11
+
+
+def test_the_first_screen_and_the_whole_stay_short() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 230
+    first = "\n".join(lines[:60])
+    assert all(part in first for part in ("pip install", "```python", "```text", "http://127.0.0.1:7070", "![The"))
+    (picture,) = re.findall(r"!\[The [^\]]*\]\(([^)]*)\)", first)
+    data = (ROOT / picture).read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert len(data) < 150_000
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_extras_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    targets = [target for target in re.findall(r"\]\(([^)#]+)", text) if "://" not in target]
+    assert [target for target in targets if not (ROOT / page).parent.joinpath(target).exists()] == []
+    known = PROJECT["optional-dependencies"]
+    named = {extra for many in re.findall(r"kronmem\[([\w,-]+)\]", text) for extra in many.split(",")}
+    # A hyphen: pip before 23.3 looks for the name as it is in the metadata, where every _ is a -.
+    assert named <= {extra.replace("_", "-") for extra in known}
+
+
+def test_the_messages_under_troubleshooting_are_those_of_the_code() -> None:
+    section = README.partition("## Troubleshooting")[2].partition("\n## ")[0]
+    named = [
+        text.partition("…")[0].partition("http")[0].strip() for text in re.findall(r"^\| `([^`]+)`", section, re.M)
+    ]
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "kronmem").rglob("*.py"))
+    known = [text for text in named if text.partition(": ")[0] in code]
+    assert len(known) >= 5
+    assert {*named} - {*known} == {"does not provide the extra 'agent_framework'"}  # pip's own words
 
 
 def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:
@@ -66,6 +91,7 @@ def test_every_command_is_documented() -> None:
     from kronmem.cli.app import app
 
     names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    names += [group.name or group.typer_instance.info.name for group in app.registered_groups if group.typer_instance]
     assert [name for name in names if f"`kronmem {name}" not in README] == []
 
 
@@ -75,3 +101,14 @@ def test_the_demo_prints_what_the_readme_says() -> None:
     asserted = (ROOT / "tests" / "cli" / "test_demo.py").read_text("utf-8")
     missing = [line for line in shown[1].splitlines() if line.strip() and line.strip() not in asserted]
     assert missing == []
+
+
+@pytest.mark.slow  # builds a wheel
+def test_no_page_but_the_first_is_in_the_wheel(tmp_path: Path) -> None:
+    pytest.importorskip("build")
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True, env=dict(os.environ))
+    (wheel,) = tmp_path.glob("*.whl")
+    listed = subprocess.run([sys.executable, "-m", "zipfile", "-l", str(wheel)], capture_output=True, text=True)
+    assert "kronmem/server/assets/page.css" in listed.stdout
+    assert ".md" not in listed.stdout

@@ -16,7 +16,7 @@ from tests.benchmarks import imports, parts
 from tests.benchmarks.measure import Row
 
 ROOT = Path(__file__).parent.parent.parent
-README, PLOT = ROOT / "README.md", ROOT / "examples" / "benchmarks.svg"
+README, PLOT = ROOT / "tests" / "benchmarks" / "README.md", ROOT / "tests" / "benchmarks" / "benchmarks.svg"
 
 
 def plot(row: Row) -> str:

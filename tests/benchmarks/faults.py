@@ -123,8 +123,8 @@ def said(status: int, **headers: str) -> Callable[[Service], Action]:
 
 
 SCENARIOS: dict[str, list[Callable[[Service], Action]]] = {
-    "503, 503, then well": [said(503), said(503)],
-    "500, then well": [said(500)],
+    "503, 503, then 200": [said(503), said(503)],
+    "500, then 200": [said(500)],
     "429 for a second": [said(429, retry_after="1")],
     "reset before commit": [lambda _service: reset()],
     "reset after commit": [commit_and_reset],

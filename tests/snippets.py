@@ -1,0 +1,87 @@
+"""The blocks and examples that the pages tell a reader to run: where each stands, and which extra its section names.
+
+`check` runs those of one extra, in their order, as a reader would: in an environment that holds nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "examples/README.md", "kronmem/server/README.md", "tests/benchmarks/README.md")
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_INSTALL = re.compile(r"pip install 'kronmem\[([\w,-]+)\]'")
+_BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\s*```text\n(?P<printed>.*?)```)?|\| `(?P<example>\w+\.py)`", re.S)
+# Errors, but for those that classic AutoGen itself causes where mcp has brought jsonschema along.
+_WARNINGS = "error,ignore:jsonschema.RefResolver is deprecated,ignore:Accessing jsonschema.__version__ is deprecated"
+_NEEDS_A_KEY = {"real_model.py"}
+_PART = {"scripted_model.py"}
+"""Imported by other examples."""
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A block with the output that stands below it, or an example. `extra` is "" where the bare package is enough."""
+
+    page: str
+    section: str
+    extra: str
+    code: str
+    printed: str | None
+
+
+def snippets() -> list[Snippet]:
+    """All of them, in the order of the pages."""
+    return [one for page in PAGES for one in _on_page(page, (ROOT / page).read_text("utf-8"))]
+
+
+def _on_page(page: str, text: str) -> Iterator[Snippet]:
+    for section in re.split(r"^(?=##+ )", text, flags=re.M):
+        title = section.splitlines()[0].strip("# ")
+        for found in _BLOCK.finditer(section):
+            named = _INSTALL.findall(section[: found.start()])
+            code = found["code"] or str(ROOT / "examples" / found["example"])
+            yield Snippet(page, title, named[-1] if named else "", code, found["printed"])
+
+
+def extras() -> list[str]:
+    """The extras that a block or an example needs."""
+    return list(dict.fromkeys(one.extra for one in snippets()))
+
+
+def check(python: str, extra: str) -> str:
+    """Run what needs this extra with that Python, from an empty home; a line that says how it went."""
+    chosen = [one for one in snippets() if one.extra == extra]
+    with tempfile.TemporaryDirectory() as home:
+        wrong = [f"{one.section}: {problem}" for one in chosen if (problem := _problem(python, one, Path(home)))]
+    done = f"{len(chosen) - len(wrong)} passed"
+    return done if not wrong else f"{len(wrong)} failed, {done}: {'; '.join(wrong)}"
+
+
+def _problem(python: str, snippet: Snippet, home: Path) -> str:
+    example = Path(snippet.code) if snippet.code.endswith(".py") else None
+    if example and example.name in _PART | _NEEDS_A_KEY:
+        return ""
+    environment = {"HOME": str(home), "TMPDIR": str(home), "PATH": f"{Path(python).parent}:/usr/bin:/bin"}
+    command = [python, str(example)] if example else [python, "-c", snippet.code]
+    ran = subprocess.run(command, cwd=home, env={**environment, "LANG": "C.UTF-8"}, capture_output=True, text=True)
+    if ran.returncode:
+        return (ran.stderr.strip().splitlines() or ["failed"])[-1]
+    if snippet.printed is not None and DATE.sub("DATE", ran.stdout) != DATE.sub("DATE", snippet.printed):
+        return f"printed {ran.stdout!r}"
+    return ""
+
+
+def run(code: str, home: Path) -> str:
+    """The output of a block in this environment; the test fails where it warns."""
+    environment = {**os.environ, "KRONMEM_HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": _WARNINGS}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=home.parent, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
