@@ -174,9 +174,14 @@ def _live(rows: Reader, space: Space, answers: Answers, asked: Search, now: floa
 
 
 def _distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Score, Row]]:
-    """The first `limit` that say something else each: of near duplicates the pinned or newest one stands for all."""
+    """The first `limit` that say something else each: of near duplicates the pinned or newest one stands for all.
+
+    Those score alike, so none is looked for beyond twice the limit once there are enough.
+    """
     kept: dict[tuple[str, ...], tuple[Score, Row]] = {}
-    for score, row in found:
+    for seen, (score, row) in enumerate(found):
+        if len(kept) == limit and seen >= 2 * limit:
+            break
         key = _said(row.content)
         if key in kept:
             kept[key] = max(kept[key], (score, row), key=lambda one: (one[1].pinned, one[1].number))

@@ -7,18 +7,16 @@ lies in the index: change it and every database has to be indexed anew (a schema
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from importlib import resources
-from typing import Protocol
-
-from snowballstemmer.english_stemmer import (  # type: ignore[import-untyped]  # ships no types
-    EnglishStemmer,
-)
+from importlib import import_module, resources, util
+from types import ModuleType
+from typing import Protocol, cast
 
 MAX_TERM = 64
 """Longer tokens are cut: nobody asks for more, and keys in the index stay small."""
@@ -100,7 +98,16 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str, /) -> str: ...
 
 
-_stemmer: _Stemmer = EnglishStemmer()
+def _english() -> _Stemmer:
+    """Snowball's English stemmer, without the thirty other languages that importing the package would load."""
+    found = util.find_spec("snowballstemmer")
+    alias = ModuleType(f"{__package__}.snowball")
+    alias.__path__ = list(found.submodule_search_locations or ()) if found else []
+    sys.modules[alias.__name__] = alias
+    return cast("_Stemmer", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer())
+
+
+_stemmer = _english()
 _stemming = threading.Lock()  # the stemmer keeps its word in itself
 
 

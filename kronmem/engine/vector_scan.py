@@ -108,5 +108,8 @@ def _numpy(passages: int) -> ModuleType | None:
     _scanned += passages
     if "numpy" not in sys.modules and (_scanned < WORTH_NUMPY or util.find_spec("numpy") is None):
         return None
-    numpy = import_module("numpy")
+    try:
+        numpy = import_module("numpy")
+    except ImportError:  # broken, or blocked by the program
+        return None
     return numpy if hasattr(numpy, "bitwise_count") else None

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
+from snowballstemmer.english_stemmer import EnglishStemmer
 
 from kronmem.engine import terms
+from tests.benchmarks.recall_sets import EVERYDAY
 
 
 @pytest.mark.parametrize(
@@ -48,3 +54,16 @@ def test_names_are_capitals_within_the_text() -> None:
     assert terms.names("Where does Anna-Lena's friend Bob live?") == {"anna", "lena", "bob"}
     assert terms.names("WHERE IS BOB") == frozenset()
     assert terms.names("Am I right?") == frozenset()
+
+
+def test_stems_are_those_of_the_snowball_package() -> None:
+    words = set(re.findall("[a-z]+", EVERYDAY.read_text("utf-8").lower()))
+    assert len(words) > 1000
+    theirs = EnglishStemmer()
+    assert {word: terms.stem(word) for word in words} == {word: theirs.stemWord(word) for word in words}
+
+
+def test_only_the_english_stemmer_is_loaded() -> None:
+    code = "import sys, kronmem.engine.terms; print([name for name in sys.modules if name.endswith('_stemmer')])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "['kronmem.engine.snowball.english_stemmer']"
