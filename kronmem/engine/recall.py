@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kronmem.engine import indexing, ranking, scoring, terms, word_vectors
+from kronmem.engine import indexing, ranking, scoring, terms, vector_scan, word_vectors
 from kronmem.engine.embedding import cosine
 from kronmem.engine.scoring import MODEL, TABLE, Answers, Score
 from kronmem.engine.store import Filter, Found, Reader, Row, Space
 from kronmem.engine.vector_scan import Codes
 
-BOUND = 4000
-"""Of a term that is said more often, only the newest are read, and those that rarer terms of the question found."""
-SOFT_BOUND = 1000
+BOUND = 1000
+"""Of a term that is said more often, only the newest are read, and those that rarer terms of the question found. It is
+half of a recall's cost among 10,000 memories; smaller spaces are read whole, and meaning is looked for everywhere."""
+SOFT_BOUND = 300
 """The same for a term that is only related."""
-COMPLETED = 500
+COMPLETED = 200
 """So many of those."""
 VARIANTS = 4
 """So many words that begin alike stand for one that nobody used."""
@@ -134,15 +135,13 @@ def _closeness(
     if not question:
         return {}
     places = scoring.to_compare(words, codes.nearest(question, scoring.SCANNED, within))
-    numbers = list(dict.fromkeys(map(indexing.number_of, places)))
-    vectors = rows.vectors(space, numbers)
-    codes.discard(set(numbers) - vectors.keys() - _unfilled(words))
-    asked = word_vectors.unpacked(question)
-    found: dict[int, float] = {}
-    for place in places:
-        if vector := indexing.vector_at(vectors.get(indexing.number_of(place), b""), place):
-            found[place] = word_vectors.closeness(asked, vector)
-    return found
+    vectors = rows.vectors(space, list(dict.fromkeys(map(indexing.number_of, places))))
+    if missing := {indexing.number_of(place) for place in places} - vectors.keys():
+        codes.discard(missing - _unfilled(words))
+    found = {at: known for at in places if (known := indexing.vector_at(vectors.get(indexing.number_of(at), b""), at))}
+    numpy = vector_scan.numpy_for(vector_scan.COMPARED * len(found))
+    closeness = word_vectors.Comparison(question).closeness(list(found.values()), numpy)
+    return dict(zip(found, closeness, strict=True))
 
 
 def _unfilled(words: Mapping[int, float]) -> set[int]:
@@ -179,14 +178,14 @@ def _distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Scor
     Those score alike, so none is looked for beyond twice the limit once there are enough.
     """
     kept: dict[tuple[str, ...], tuple[Score, Row]] = {}
-    for seen, (score, row) in enumerate(found):
-        if len(kept) == limit and seen >= 2 * limit:
-            break
+    for seen, (score, row) in enumerate(found, start=1):
         key = _said(row.content)
         if key in kept:
             kept[key] = max(kept[key], (score, row), key=lambda one: (one[1].pinned, one[1].number))
         elif len(kept) < limit:
             kept[key] = (score, row)
+        if len(kept) == limit and seen >= 2 * limit:
+            break
     return sorted(kept.values(), key=lambda one: (one[0].similarity, one[0].number), reverse=True)
 
 

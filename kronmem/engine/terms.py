@@ -104,7 +104,12 @@ def _english() -> _Stemmer:
     alias = ModuleType(f"{__package__}.snowball")
     alias.__path__ = list(found.submodule_search_locations or ()) if found else []
     sys.modules[alias.__name__] = alias
-    return cast("_Stemmer", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer())
+    try:
+        return cast("_Stemmer", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer())
+    except ImportError:  # a package without files of its own, as in some bundles
+        from snowballstemmer import stemmer  # type: ignore[import-untyped]  # ships no types
+
+        return cast("_Stemmer", stemmer("english"))
 
 
 _stemmer = _english()

@@ -16,6 +16,8 @@ from kronmem.engine.word_vectors import SIZE, Vector, code
 
 WORTH_NUMPY = 1_000_000
 """After so many passages scanned in this process, importing numpy (about 0.1 s) has cost less than doing without."""
+COMPARED = 70
+"""Comparing two vectors exactly costs as much as so many codes."""
 UNKNOWN = 0xFF
 """In place of a kind: no word of the passage is in the table, so it has no code."""
 _BYTES = SIZE // 8
@@ -62,7 +64,7 @@ class Codes:
             chosen = [at for at, place in enumerate(self._places) if number_of(place) in within]
             found = closest(code(question), [self._codes[at] for at in chosen], count)
             return [self._places[chosen[at]] for at in found]
-        numpy = _numpy(len(self._codes)) if len(self._codes) > count else None
+        numpy = numpy_for(len(self._codes)) if len(self._codes) > count else None
         found = self._by_numpy(numpy, question, count) if numpy else closest(code(question), self._codes, count)
         return [self._places[at] for at in found]
 
@@ -95,14 +97,15 @@ def closest_by_numpy(numpy: ModuleType, question: int, packed: bytearray, count:
     """The same as `closest`, over codes packed into 32 bytes each."""
     rows = numpy.frombuffer(packed, dtype="<u8").reshape(-1, _BYTES // 8)
     asked = numpy.frombuffer(question.to_bytes(_BYTES, "little"), dtype="<u8")
-    apart = numpy.bitwise_count(rows ^ asked).sum(axis=1)
+    bits = numpy.bitwise_count(rows ^ asked)
+    apart = bits[:, 0].astype("u2") + bits[:, 1] + bits[:, 2] + bits[:, 3]  # ten times as fast as a sum over four
     least = numpy.partition(apart, count - 1)[count - 1]
     found: list[int] = numpy.flatnonzero(apart < least).tolist()
     level: list[int] = numpy.flatnonzero(apart == least).tolist()
     return sorted(found + level[len(found) - count :])
 
 
-def _numpy(passages: int) -> ModuleType | None:
+def numpy_for(passages: int) -> ModuleType | None:
     """numpy, if the program uses it already or scans so much that importing it pays; one that can count bits."""
     global _scanned
     _scanned += passages

@@ -1,7 +1,11 @@
-"""The embedded engine beside vector databases that also run in-process: adds and recalls in one agent's partition."""
+"""The embedded engine beside vector databases that also run in-process: adds and recalls in one agent's partition.
+
+`python -m tests.benchmarks.embedded [--sizes 10000] [--agents 1]` measures this alone.
+"""
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import random
 import tempfile
@@ -11,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from kronmem import Client
+from kronmem.engine import vector_scan
 from tests.benchmarks.engine_scale import Language
-from tests.benchmarks.measure import Times, in_turn, installed, repeated
+from tests.benchmarks.measure import Row, Times, in_turn, installed, repeated
 
 DIMENSIONS = 384
+ASKED = "agent-0"
+"""The agent whose memories are asked for."""
 _language = Language(1)
 
 
@@ -39,14 +46,16 @@ def vector(words: str) -> list[float]:
 def measured(count: int, agents: int, rounds: int) -> tuple[Times, Times]:
     """Seconds per recall and per single durable add, with `count` memories in `agents` partitions."""
     with tempfile.TemporaryDirectory() as home:
-        contestants = [_kronmem(home, count, agents)]
+        ours = _kronmem(home, count, agents)
+        contestants = [ours, (f"{ours[0]} without numpy", _without_numpy(ours[1]), ours[2])]
         contestants += [_chroma(home, count, agents)] if installed("chromadb") else []
         contestants += [_lancedb(home, count, agents)] if installed("lancedb") else []
         recalls: dict[str, Callable[[], float]] = {}
         adds: dict[str, Callable[[], float]] = {}
         for name, recall, add in contestants:
             recalls[name] = lambda recall=recall: repeated(recall, 50)  # type: ignore[misc] # a default binds the loop's value
-            adds[name] = lambda add=add: repeated(add, 20)  # type: ignore[misc] # as above
+            if name != "kronmem without numpy":  # an add does not use it
+                adds[name] = lambda add=add: repeated(add, 20)  # type: ignore[misc] # as above
         return in_turn(recalls, rounds), in_turn(adds, rounds)
 
 
@@ -75,9 +84,22 @@ def _kronmem(home: str, count: int, agents: int) -> Contestant:
     fresh = _Numbers(10_000_000)
     return (
         "kronmem",
-        lambda: client.recall("agent-3", question(fresh() % 64), 5, threshold=0.0),
-        lambda: client.remember("agent-3", text(fresh())),
+        lambda: client.recall(ASKED, question(fresh() % 64), 5, threshold=0.0),
+        lambda: client.remember(ASKED, text(fresh())),
     )
+
+
+def _without_numpy(recall: Callable[[], object]) -> Callable[[], object]:
+    """The same recall as if numpy were not installed."""
+
+    def run() -> object:
+        kept, vector_scan.numpy_for = vector_scan.numpy_for, lambda passages: None
+        try:
+            return recall()
+        finally:
+            vector_scan.numpy_for = kept
+
+    return run
 
 
 def _chroma(home: str, count: int, agents: int) -> Contestant:
@@ -98,12 +120,12 @@ def _chroma(home: str, count: int, agents: int) -> Contestant:
 
     def add() -> None:
         number, embedding = made.pop()
-        table.add([str(number)], [embedding], metadatas=[{"agent": "agent-3"}], documents=[text(number)])
+        table.add([str(number)], [embedding], metadatas=[{"agent": ASKED}], documents=[text(number)])
 
     questions = [vector(question(number)) for number in range(64)]
     return (
         "Chroma",
-        lambda: table.query([questions[fresh() % 64]], n_results=5, where={"agent": "agent-3"}),
+        lambda: table.query([questions[fresh() % 64]], n_results=5, where={"agent": ASKED}),
         add,
     )
 
@@ -124,10 +146,29 @@ def _lancedb(home: str, count: int, agents: int) -> Contestant:
 
     def add() -> None:
         number, embedding = made.pop()
-        table.add([{"vector": embedding, "text": text(number), "agent": "agent-3"}])
+        table.add([{"vector": embedding, "text": text(number), "agent": ASKED}])
 
     return (
         "LanceDB",
-        lambda: table.search(questions[fresh() % 64]).where("agent = 'agent-3'", prefilter=True).limit(5).to_list(),
+        lambda: table.search(questions[fresh() % 64]).where(f"agent = '{ASKED}'", prefilter=True).limit(5).to_list(),
         add,
     )
+
+
+def main() -> None:
+    """Print recalls and adds at each size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="10000", help="how many memories, comma-separated")
+    parser.add_argument("--agents", type=int, default=1, help="in how many agents")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    for size in map(int, options.sizes.split(",")):
+        recalls, adds = measured(size, options.agents, options.rounds)
+        base = "Chroma" if "Chroma" in recalls.rounds else "kronmem"
+        where = f"{size:,} memories in {options.agents} agents"
+        print(Row(f"recall among {where}", f"{base} = 1", recalls.against(base)))
+        print(Row(f"single durable add to {where}", f"{base} = 1", adds.against(base)))
+
+
+if __name__ == "__main__":
+    main()

@@ -57,7 +57,7 @@ def test_codes_find_the_same_with_numpy_as_without(monkeypatch: pytest.MonkeyPat
     for number, vector in enumerate(vectors[200:], 201):
         codes.add(number, vector_scan.pack_codes([0], [vector]))
     quick.append(codes.nearest(vectors[0], 20))
-    monkeypatch.setattr(vector_scan, "_numpy", lambda passages: None)
+    monkeypatch.setattr(vector_scan, "numpy_for", lambda passages: None)
     assert quick == [filled(vectors[:200]).nearest(vectors[0], 20), filled(vectors).nearest(vectors[0], 20)]
 
 

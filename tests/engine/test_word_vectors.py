@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
 from kronmem.engine import word_vectors
-from kronmem.engine.word_vectors import SIZE, Table, closeness, code, packed, unpacked, vector
+from kronmem.engine.word_vectors import SIZE, Comparison, Table, code, packed, vector
 
 
 def close(question: str, text: str) -> float:
-    return closeness(unpacked(vector(question)), vector(text))
+    return Comparison(vector(question)).closeness([vector(text)])[0]
+
+
+def signed(vector: bytes) -> list[int]:
+    return memoryview(vector).cast("b").tolist()
 
 
 @pytest.mark.parametrize(
@@ -37,20 +42,29 @@ def test_a_text_is_as_close_to_itself_as_can_be() -> None:
 
 def test_a_vector_is_a_fixed_number_of_bytes_of_one_length() -> None:
     for text in ("tea", "The quick brown fox", "word " * 1000):
-        numbers = unpacked(vector(text))
+        numbers = signed(vector(text))
         assert len(numbers) == SIZE
         assert math.hypot(*numbers) == pytest.approx(word_vectors.UNIT, rel=0.02)
 
 
 @pytest.mark.parametrize("text", ["", "?!", "ズドラ", "zzxqv"])
-def test_a_text_without_a_known_word_has_no_vector_and_is_close_to_nothing(text: str) -> None:
+def test_a_text_without_a_known_word_has_no_vector(text: str) -> None:
     assert vector(text) == b""
-    assert closeness(unpacked(vector("tea")), b"") == 0
-    assert closeness(unpacked(b""), vector("tea")) == 0
+
+
+def test_numpy_compares_as_exactly_as_python() -> None:
+    numpy = pytest.importorskip("numpy")
+    chance = random.Random(3)
+    vectors = [chance.randbytes(SIZE) for _ in range(50)] + [vector("a walk in the park")]
+    asked = Comparison(vector("a stroll in the garden"))
+    assert asked.closeness(vectors, numpy) == asked.closeness(vectors)
+    assert asked.closeness([], numpy) == asked.closeness([]) == []
+    by_hand = sum(a * b for a, b in zip(signed(vector("a stroll in the garden")), signed(vectors[-1]), strict=True))
+    assert asked.closeness(vectors)[-1] == by_hand / word_vectors.UNIT**2
 
 
 def test_a_code_holds_the_signs() -> None:
-    numbers = unpacked(vector("a walk in the park"))
+    numbers = signed(vector("a walk in the park"))
     assert f"{code(vector('a walk in the park')):0{SIZE}b}" == "".join("01"[number > 0] for number in numbers)
 
 
