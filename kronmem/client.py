@@ -440,7 +440,9 @@ class Client:
         `tags` and `metadata` are replaced, `ttl_days=0` removes the lifetime. `ConflictError` when another memory has
         that text already or this one was superseded.
         """
-        changed = self._wiring.change(content, memory_type, tags, metadata, pinned, ttl_days)
+        changed = self._wiring.change(
+            content=content, memory_type=memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl_days=ttl_days
+        )
         return self._run(calls.update(agent_id, memory_id, changed))
 
     def history(self, agent_id: str, memory_id: str) -> list[Memory]:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
-from pydantic import JsonValue, SecretStr
+from pydantic import SecretStr
 from typing_extensions import Unpack
 
 from kronmem import settings
 from kronmem.core import calls, flows, inputs
 from kronmem.core.agent_names import Names
 from kronmem.core.exchange import Breaker, Link, Retry
-from kronmem.core.options import ReadFilters, WriteOptions
+from kronmem.core.options import ChangeOptions, ReadFilters, WriteOptions
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit, Memory
@@ -209,17 +209,9 @@ class Wiring:
             self.draft(agent_id, content, memory_type, **options) for content in inputs.strings(contents, "contents")
         ]
 
-    def change(
-        self,
-        content: str | None,
-        memory_type: str | None,
-        tags: Iterable[str] | None,
-        metadata: Mapping[str, JsonValue] | None,
-        pinned: bool | None,
-        ttl_days: int | None,
-    ) -> calls.MemoryChange:
+    def change(self, **options: Unpack[ChangeOptions]) -> calls.MemoryChange:
         """Check and redact the changes to a memory."""
-        changed = calls.change(content, memory_type, tags, metadata, pinned, ttl_days)
+        changed = calls.change(**options)
         return changed if self._redact is None else changed.redacted(self.redacted)
 
     def exported(self, memories: Iterable[Memory]) -> Iterator[list[Memory]]:

@@ -45,27 +45,25 @@ class ExplanationReply(TypedDict):
     speaker: float
 
 
-class HitReply(TypedDict):
-    """A memory with its scores from 0 to 1."""
+class ScoresReply(TypedDict):
+    """The scores of a hit, from 0 to 1, and the passage that earned them."""
+
+    similarity: float
+    confidence: float
+    score: float
+    excerpt: str
+    filled: bool
+    explanation: ExplanationReply | None
+
+
+class HitReply(ScoresReply):
+    """A memory beside its scores."""
 
     memory: MemoryReply
-    similarity: float
-    confidence: float
-    score: float
-    excerpt: str
-    filled: bool
-    explanation: ExplanationReply | None
 
 
-class FlatHitReply(MemoryReply):
+class FlatHitReply(MemoryReply, ScoresReply):
     """The same in one object."""
-
-    similarity: float
-    confidence: float
-    score: float
-    excerpt: str
-    filled: bool
-    explanation: ExplanationReply | None
 
 
 class RecallReply(TypedDict):

@@ -37,3 +37,14 @@ class RecallOptions(ReadFilters, total=False):
 
     threshold: float | None
     count_access: bool
+
+
+class ChangeOptions(TypedDict):
+    """Everything that `update` may change; None leaves as it is."""
+
+    content: str | None
+    memory_type: str | None
+    tags: Iterable[str] | None
+    metadata: Mapping[str, JsonValue] | None
+    pinned: bool | None
+    ttl_days: int | None

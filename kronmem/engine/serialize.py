@@ -6,7 +6,15 @@ import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
-from kronmem.api.replies import AgentReply, ExplanationReply, FlatHitReply, HitReply, MemoryReply, StateReply
+from kronmem.api.replies import (
+    AgentReply,
+    ExplanationReply,
+    FlatHitReply,
+    HitReply,
+    MemoryReply,
+    ScoresReply,
+    StateReply,
+)
 from kronmem.engine.recall import FoundRow
 from kronmem.engine.scoring import Score
 from kronmem.engine.store import Row, Space, StateValue
@@ -48,21 +56,16 @@ def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool
 
 def hit(agent: str, found: FoundRow) -> HitReply:
     """A memory with its scores around it, as the vendor's server says it."""
-    return {
-        "memory": memory(agent, found.row),
-        "similarity": found.similarity,
-        "confidence": found.confidence,
-        "score": found.similarity,
-        "excerpt": found.excerpt,
-        "filled": found.score is None,
-        "explanation": explanation(found.score),
-    }
+    return {"memory": memory(agent, found.row), **_scores(found)}
 
 
 def flat_hit(agent: str, found: FoundRow) -> FlatHitReply:
     """A memory with its scores among its fields, as the vendor's tutorials say it."""
+    return {**memory(agent, found.row), **_scores(found)}
+
+
+def _scores(found: FoundRow) -> ScoresReply:
     return {
-        **memory(agent, found.row),
         "similarity": found.similarity,
         "confidence": found.confidence,
         "score": found.similarity,

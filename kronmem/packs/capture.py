@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
@@ -16,6 +16,8 @@ from kronmem.errors import DeadlineError, OutboxFullError
 from kronmem.packs.bounded_call import bounded_async, bounded_thread
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.worker_thread import Backlog
+
+T = TypeVar("T")
 
 Role = Literal["user", "assistant", "tool"]
 Extract = Callable[[str], Iterable[str]]
@@ -59,18 +61,14 @@ class CapturedMemory(NamedTuple):
 
     def store(self, memory: AgentMemory) -> None:
         """Store it: on disk when this returns."""
-        memory.remember_later(
-            self.text,
-            self.memory_type,
-            metadata=self.metadata,
-            memory_id=self.memory_id,
-            role=self.role,
-            ttl_days=self.ttl_days,
-        )
+        self._hand(memory.remember_later)
 
     async def store_async(self, memory: AsyncAgentMemory) -> None:
         """Store it: on disk when this returns."""
-        await memory.remember_later(
+        await self._hand(memory.remember_later)
+
+    def _hand(self, remember_later: Callable[..., T]) -> T:
+        return remember_later(
             self.text,
             self.memory_type,
             metadata=self.metadata,

@@ -7,7 +7,7 @@ whether anything was left to read.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import anyio.lowlevel
 
@@ -19,6 +19,7 @@ from kronmem.transport.target import Target
 from kronmem.transport.tls import Tls
 
 T = TypeVar("T")
+S = TypeVar("S", sockets.BlockingSocket, async_sockets.AwaitedSocket)
 
 
 class Dialogue:
@@ -62,13 +63,33 @@ class Dialogue:
         return steps
 
 
-class Connection:
+class _Carrier(Generic[S]):
     """A connection that is made for its first request and may carry others after it."""
 
     def __init__(self, target: Target) -> None:
         self._target, self._dialogue = target, Dialogue(target)
-        self._socket: sockets.BlockingSocket | None = None
+        self._socket: S | None = None
         self.closed = False
+
+    @property
+    def rested(self) -> bool:
+        """Was the last reply read to its end, and nothing beyond it?"""
+        return self._dialogue.reusable
+
+    @property
+    def reusable(self) -> bool:
+        """May another request be sent? Bytes that came unasked, or the end of the stream, forbid it."""
+        return self._dialogue.reusable and self._socket is not None and self._socket.silent
+
+    def close(self) -> None:
+        """Close at once, even in the middle of a request."""
+        self.closed = True
+        if self._socket is not None:
+            self._socket.close()
+
+
+class Connection(_Carrier[sockets.BlockingSocket]):
+    """A connection, blocking."""
 
     def send(self, request: Request, deadline: float) -> Reply:
         """Send one request and read its reply."""
@@ -96,30 +117,9 @@ class Connection:
             answer: T = stop.value
             return answer
 
-    @property
-    def rested(self) -> bool:
-        """Was the last reply read to its end, and nothing beyond it?"""
-        return self._dialogue.reusable
 
-    @property
-    def reusable(self) -> bool:
-        """May another request be sent? Bytes that came unasked, or the end of the stream, forbid it."""
-        return self._dialogue.reusable and self._socket is not None and self._socket.silent
-
-    def close(self) -> None:
-        """Close at once, even in the middle of a request."""
-        self.closed = True
-        if self._socket is not None:
-            self._socket.close()
-
-
-class AsyncConnection:
+class AsyncConnection(_Carrier[async_sockets.AwaitedSocket]):
     """The same, awaited."""
-
-    def __init__(self, target: Target) -> None:
-        self._target, self._dialogue = target, Dialogue(target)
-        self._socket: async_sockets.AwaitedSocket | None = None
-        self.closed = False
 
     async def send(self, request: Request, deadline: float) -> Reply:
         """Send one request and read its reply."""
@@ -150,19 +150,3 @@ class AsyncConnection:
             return answer
         finally:
             socket.asked = False
-
-    @property
-    def rested(self) -> bool:
-        """Was the last reply read to its end, and nothing beyond it?"""
-        return self._dialogue.reusable
-
-    @property
-    def reusable(self) -> bool:
-        """May another request be sent? Bytes that came unasked, or the end of the stream, forbid it."""
-        return self._dialogue.reusable and self._socket is not None and self._socket.silent
-
-    def close(self) -> None:
-        """Close at once, even in the middle of a request."""
-        self.closed = True
-        if self._socket is not None:
-            self._socket.close()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kronmem.engine.columns import changing
 from kronmem.engine.postgres.pool import Transaction, Value
 from kronmem.engine.postings import LENGTH_BITS, digest, pack_parts
 from kronmem.engine.store import Indexed, Receipt, Row
@@ -31,7 +31,7 @@ class Batch:
     def add_memory(self, space: int, row: Row, passages: int) -> None:
         """Let a memory wait."""
         values = (space, row.number, row.id, row.created_at, row.access_count, row.role, row.superseded_by, passages)
-        self.memories.append((*values, *changing(row)))
+        self.memories.append((*values, *changing(row, row.said_at)))
         self.names |= {(space, row.id), (space, row.session_id, row.key), text_name(space, row)}
 
     def add_index(self, space: int, number: int, indexed: Indexed) -> None:
@@ -74,23 +74,6 @@ _MEANING = """INSERT INTO kronmem.meanings VALUES (%s, %s, %s, %s)
 _RECEIPT = """INSERT INTO kronmem.receipts(space, client, memory, body, deduplicated, at)
     VALUES (%s, %s, %s::uuid, %s, %s, %s) ON CONFLICT(space, client) DO UPDATE SET
     memory = excluded.memory, body = excluded.body, deduplicated = excluded.deduplicated, at = excluded.at"""
-
-
-def changing(row: Row) -> tuple[Value, ...]:
-    """The columns that may change after a memory was stored."""
-    return (
-        row.content,
-        digest(row.content),
-        row.memory_type,
-        row.session_id or "",
-        json.dumps(row.tags) if row.tags else "[]",
-        json.dumps(row.metadata) if row.metadata else "{}",
-        row.expires_at,
-        row.pinned,
-        row.said_at,
-        row.updated_at,
-        row.key or "",
-    )
 
 
 def text_name(space: int, row: Row) -> object:

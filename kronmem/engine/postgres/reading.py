@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kronmem.engine.columns import space_of
 from kronmem.engine.postgres.pool import Transaction, Value, space_key
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
@@ -41,14 +42,14 @@ class PostgresReader:
 
     def find_space(self, owner: str, name: str) -> Space | None:
         found = self._ask(f"{_SPACE} id = %s AND NOT gone AND owner = %s", (space_key(owner, name), owner))
-        space = _space(found[0]) if found else None
+        space = space_of(found[0]) if found else None
         if space is not None and space.name != name:
             raise StoreError(f"the agents {name!r} and {space.name!r} have the same key: rename one of them")
         return space
 
     def spaces(self, owner: str) -> list[Space]:
         self._expired = {}
-        return [_space(row) for row in self._ask(f"{_SPACE} owner = %s AND NOT gone ORDER BY name", (owner,))]
+        return [space_of(row) for row in self._ask(f"{_SPACE} owner = %s AND NOT gone ORDER BY name", (owner,))]
 
     # Memories
 
@@ -284,11 +285,6 @@ def read_row(row: Any) -> Row:
         superseded_by=successor,
         passages=passages,
     )
-
-
-def _space(row: Any) -> Space:
-    space, name, description, metadata, *numbers = row
-    return Space(space, name, description, json.loads(metadata), *numbers)
 
 
 _Packed = tuple[int, int, int, bytes | None]

@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from kronmem.engine.postgres.batch import CHANGING, Batch, changing
+from kronmem.engine.columns import changing
+from kronmem.engine.postgres.batch import CHANGING, Batch
 from kronmem.engine.postgres.pool import Transaction, Value, lock_key, space_key
 from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReader, key, read_row
 from kronmem.engine.postings import digest, erased_digest, posted
@@ -164,7 +165,7 @@ class PostgresWriter(PostgresReader):
         sets = ", ".join(f"{column} = %s" for column in (*CHANGING, "passages"))
         passages = new.passages if indexed is None else len(indexed.lengths)
         sql = f"UPDATE kronmem.memories SET {sets} WHERE space = %s AND number = %s"
-        self._run(sql, (*changing(new), passages, space.id, new.number))
+        self._run(sql, (*changing(new, new.said_at), passages, space.id, new.number))
         if indexed is not None:
             words = self._unpost(space.id, old)
             self._new.add_index(space.id, new.number, indexed)

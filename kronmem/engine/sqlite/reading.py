@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Protocol
 
+from kronmem.engine.columns import space_of
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
 
@@ -54,13 +55,13 @@ class SqliteReader:
 
     def find_space(self, owner: str, name: str) -> Space | None:
         row = self._db.execute(f"{_SPACE} owner = ? AND name = ?", (owner, name)).fetchone()
-        return row and _space(row)
+        return row and space_of(row)
 
     def spaces(self, owner: str) -> list[Space]:
-        return [_space(row) for row in self._db.execute(f"{_SPACE} owner = ? ORDER BY name", (owner,))]
+        return [space_of(row) for row in self._db.execute(f"{_SPACE} owner = ? ORDER BY name", (owner,))]
 
     def _space_of(self, space_id: int) -> Space:
-        return _space(self._db.execute(f"{_SPACE} id = ?", (space_id,)).fetchone())
+        return space_of(self._db.execute(f"{_SPACE} id = ?", (space_id,)).fetchone())
 
     # Memories
 
@@ -271,11 +272,6 @@ def read_row(row: Any) -> Row:
         superseded_by=successor,
         passages=passages,
     )
-
-
-def _space(row: Any) -> Space:
-    space, name, description, metadata, *numbers = row
-    return Space(space, name, description, json.loads(metadata), *numbers)
 
 
 def _where(space: Space, only: Filter, now: float | None) -> tuple[str, tuple[Value, ...]]:

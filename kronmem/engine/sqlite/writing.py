@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
+from kronmem.engine.columns import changing
 from kronmem.engine.postings import LENGTH_BITS, digest, erased_digest, pack_parts, posted
 from kronmem.engine.sqlite.reading import BITS, COLUMNS, FORMER, SqliteReader, Value, key, read_row
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
@@ -212,17 +213,4 @@ def _worth(places: Sequence[tuple[int, int]], indexed: Indexed) -> tuple[int, by
 
 
 def _changing(row: Row) -> tuple[Value, ...]:
-    """The columns that may change after a memory was stored."""
-    return (
-        row.content,
-        digest(row.content),
-        row.memory_type,
-        row.session_id or "",
-        json.dumps(row.tags) if row.tags else "[]",
-        json.dumps(row.metadata) if row.metadata else "{}",
-        row.expires_at,
-        row.pinned,
-        None if row.said_at == row.created_at else row.said_at,
-        row.updated_at,
-        row.key or "",
-    )
+    return changing(row, None if row.said_at == row.created_at else row.said_at)
