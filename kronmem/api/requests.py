@@ -244,3 +244,9 @@ class StateRequest(RequestModel):
 
     value: Annotated[JsonValue, AfterValidator(_state)]
     if_updated_at: AwareDatetime | None = None
+
+
+class StateKeysRequest(RequestModel):
+    """In which order to list keys, from the query string."""
+
+    sort: Literal["name", "recent"] = "name"

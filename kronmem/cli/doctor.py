@@ -96,6 +96,7 @@ def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Ite
             yield Finding("database", f"{path} is made when the first memory is stored")
             return
         yield _file(path)
+        yield from _damaged(path)
     yield from _service(client, agent)
 
 
@@ -136,6 +137,20 @@ def _file(path: Path) -> Finding:
     loose = _loose(path)
     advice = f"; others can read it: chmod 600 {path}" if loose else ""
     return Finding("database", f"{path}, {path.stat().st_size:,} bytes, mode {_mode(path)}{advice}", not loose)
+
+
+def _damaged(path: Path) -> Iterator[Finding]:
+    """Memories that lists and recalls leave out because their rows cannot be read."""
+    from kronmem.engine.sqlite.check import damaged
+
+    try:
+        found = damaged(str(path))
+    except KronmemError as error:
+        yield Finding("database", str(error), ok=False)
+        return
+    if found:
+        shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")
+        yield Finding("database", f"damaged and left out: {shown}; restore them from an export", ok=False)
 
 
 def _loose(path: Path) -> bool:

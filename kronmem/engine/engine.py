@@ -251,11 +251,11 @@ class Engine:
             if space is None or not rows.delete_state(space, key):
                 raise NotFoundError("State not found", status=404)
 
-    def state_keys(self, place: Place) -> list[str]:
-        """Every key of the agent's state, sorted."""
+    def state_keys(self, place: Place, *, newest: bool = False) -> list[str]:
+        """Every key of the agent's state, sorted by name or from the one last written."""
         with self._store.read(place.timeout) as rows:
             space = rows.find_space(place.owner, place.agent)
-            return rows.state_keys(space) if space else []
+            return rows.state_keys(space, newest=newest) if space else []
 
 
 def _same_time(expected: float | None, old: StateValue | None) -> bool:

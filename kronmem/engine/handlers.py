@@ -353,8 +353,8 @@ def _delete_state(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.St
 
 
 @_handles(routes.LIST_STATE_KEYS)
-def _list_state_keys(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.StateKeysReply:
-    return {"keys": engine.state_keys(asked.place)}
+def _list_state_keys(engine: Engine, asked: Invocation[requests.StateKeysRequest]) -> replies.StateKeysReply:
+    return {"keys": engine.state_keys(asked.place, newest=asked.body.sort == "recent")}
 
 
 @_handles(routes.HEALTH)

@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from botwire import Memory
 
 from kronmem import Client
+from kronmem.engine.engine import Engine
+from kronmem.server.app import create_app
+from kronmem.transport.local import sqlite_service
 from tests.server.conftest import ADA, BOB
 from tests.services.kronmem import ServedKronmem
 
@@ -116,6 +120,34 @@ def test_we_answer_as_the_recorded_server_did(exchange: dict[str, Any], open_htt
     assert reply.status_code == given["status"]
     if isinstance(given.get("json"), dict) and given["status"] in (200, 400, 404) and asked["method"] == "PUT":
         assert reply.json() == given.get("json")
+
+
+def test_a_list_reads_no_value_that_it_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    state = Engine.state
+
+    def counted(engine: Engine, place: Any, key: str) -> Any:
+        read.append(key)
+        return state(engine, place, key)
+
+    monkeypatch.setattr(Engine, "state", counted)
+    service = sqlite_service(":memory:")
+    transport = httpx.ASGITransport(create_app(service))
+
+    async def ask() -> list[Any]:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            for number in range(30):
+                await http.put(f"/memory/many/k{number}", json={"value": "x" * number})
+            await http.put("/api/v1/agents/many/state/not BotWire's", json={"value": 1})
+            read.clear()
+            return [(await http.get("/memory/many?limit=2")).json(), (await http.get("/memory/many?limit=1000")).json()]
+
+    two, many = anyio.run(ask)
+    service.close()
+    assert [(one["key"], one["bytes"]) for one in two["keys"]] == [("k29", 29), ("k28", 28)]
+    assert (two["count"], many["count"]) == (2, 30)
+    assert read[:2] == ["k29", "k28"]
+    assert len(read) == 32
 
 
 def test_values_have_a_limit_and_keys_come_newest_first(open_http: httpx.Client) -> None:

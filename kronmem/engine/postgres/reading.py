@@ -208,8 +208,9 @@ class PostgresReader:
         found = self._ask(sql, (space.id, key))
         return StateValue(*found[0]) if found else None
 
-    def state_keys(self, space: Space) -> list[str]:
-        sql = "SELECT key FROM kronmem.states WHERE space = %s ORDER BY key"
+    def state_keys(self, space: Space, *, newest: bool = False) -> list[str]:
+        order = "updated DESC, key" if newest else "key"
+        sql = f"SELECT key FROM kronmem.states WHERE space = %s ORDER BY {order}"
         return [row[0] for row in self._ask(sql, (space.id,))]
 
     def embeddings(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:

@@ -3,46 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any, Protocol
 
 from kronmem.engine.columns import space_of
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
+from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_page, sound_rows
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
-
-Value = str | bytes | int | float | None
-
-BITS = 32
-"""A memory's key is `space << BITS | number`."""
 
 _SPACE = """SELECT id, name, description, metadata, created, count, passages, words, last, generation, revised
     FROM spaces WHERE """
-COLUMNS = """key, id, content, type, session, tags, metadata, created, expires, pinned, accessed, said, updated, role,
-    about, successor, passages"""
 _ROW = f"SELECT {COLUMNS} FROM memories WHERE "
 _LIVE = "(expires IS NULL OR expires > ?)"
 _CURRENT = "successor IS NULL"
 _ORDER = {"recent": "key DESC", "oldest": "key", "access_count": "accessed DESC, key DESC"}
 _BEYOND = {"recent": "key < ?", "oldest": "key > ?", "access_count": "(accessed < ? OR accessed = ? AND key < ?)"}
-
-
-class Cursor(Protocol):
-    """The answer of `execute`. The database, not the type checker, knows the types of a row."""
-
-    @property
-    def rowcount(self) -> int: ...
-    def fetchone(self) -> Any: ...
-    def fetchall(self) -> list[Any]: ...
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-class SqlConnection(Protocol):
-    """The connection of a transaction."""
-
-    def execute(self, sql: str, parameters: Sequence[Value] = ..., /) -> Cursor: ...
-    def executemany(self, sql: str, parameters: Iterable[Sequence[Value]], /) -> Cursor: ...
 
 
 class SqliteReader:
@@ -79,7 +55,9 @@ class SqliteReader:
     def totals(self, space: Space, now: float) -> Totals:
         where, values = _where(space, Filter(), now)
         by = f"FROM memories WHERE {where} GROUP BY 1 ORDER BY 1"
-        tags = f"SELECT value, count(*) FROM memories, json_each(tags) WHERE {where.replace('key', 'memories.key')}"
+        readable = "CASE WHEN json_valid(tags) THEN tags ELSE '[]' END"
+        tags = f"SELECT value, count(*) FROM memories, json_each({readable})"
+        tags += f" WHERE {where.replace('key', 'memories.key')}"
         return Totals(
             self.count(space, now),
             dict(self._db.execute(f"SELECT type, count(*) {by}", values).fetchall()),
@@ -93,13 +71,12 @@ class SqliteReader:
         return row and read_row(row)
 
     def former(self, space: Space, memory_id: str, now: float) -> list[Row]:
-        found = self._db.execute(_FORMER, (memory_id, space.id, space.id, now))
-        return [read_row(row) for row in found]
+        return sound_rows(self._db, _FORMER, (memory_id, space.id, space.id, now))
 
     def rows(self, space: Space, numbers: Sequence[int], now: float) -> dict[int, Row]:
         keys = json.dumps([key(space.id, number) for number in numbers])
         sql = f"{_ROW} key IN (SELECT value FROM json_each(?)) AND {_CURRENT} AND {_LIVE}"
-        return {row.number: row for row in map(read_row, self._db.execute(sql, (keys, now)))}
+        return {row.number: row for row in sound_rows(self._db, sql, (keys, now))}
 
     def last_said(self, space: Space) -> tuple[str | None, float] | None:
         sql = "SELECT session, created FROM memories WHERE key = ?"
@@ -114,7 +91,7 @@ class SqliteReader:
             values += (accessed,) * 2 if page.sort == "access_count" else ()
             values += (key(space.id, number),)
         sql = f"{_ROW} {where} ORDER BY {_ORDER[page.sort]} LIMIT ? OFFSET ?"
-        return [read_row(row) for row in self._db.execute(sql, (*values, page.limit, page.offset))]
+        return sound_page(self._db, sql, values, page.limit, page.offset)
 
     def sessions(self, space: Space, now: float) -> list[tuple[str, int]]:
         sql = "SELECT session, count(*) FROM memories WHERE space = ? AND session > ''"
@@ -200,8 +177,10 @@ class SqliteReader:
         row = self._db.execute(sql, (space.id, key)).fetchone()
         return row and StateValue(*row)
 
-    def state_keys(self, space: Space) -> list[str]:
-        return [row[0] for row in self._db.execute("SELECT key FROM states WHERE space = ? ORDER BY key", (space.id,))]
+    def state_keys(self, space: Space, *, newest: bool = False) -> list[str]:
+        order = "updated DESC, key" if newest else "key"
+        sql = f"SELECT key FROM states WHERE space = ? ORDER BY {order}"
+        return [row[0] for row in self._db.execute(sql, (space.id,))]
 
     def embeddings(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
         return self._by_number("SELECT key, vector FROM memories WHERE vector IS NOT NULL AND", space, numbers)
@@ -242,36 +221,6 @@ _FORMER = f"""{FORMER} SELECT {COLUMNS} FROM memories WHERE space = ? AND succes
     AND (expires IS NULL OR expires > ?) ORDER BY coalesce(said, created) DESC, id DESC"""
 _NOWHERE = Found((), 0, cut=False)
 _term = itemgetter(0)
-
-
-def key(space_id: int, number: int) -> int:
-    """Where the memory `number` of a space lies."""
-    return space_id << BITS | number
-
-
-def read_row(row: Any) -> Row:
-    """A memory from its columns."""
-    (where, memory_id, content, memory_type, session, tags, metadata, created, expires, pinned, accessed) = row[:11]
-    said, updated, role, about, successor, passages = row[11:]
-    return Row(
-        number=where & (1 << BITS) - 1,
-        id=memory_id,
-        content=content,
-        memory_type=memory_type,
-        session_id=session or None,
-        tags=tuple(json.loads(tags)) if tags != "[]" else (),
-        metadata=json.loads(metadata) if metadata != "{}" else {},
-        created_at=created,
-        expires_at=expires,
-        pinned=bool(pinned),
-        access_count=accessed,
-        said_at=created if said is None else said,
-        updated_at=updated,
-        role=role,
-        key=about or None,
-        superseded_by=successor,
-        passages=passages,
-    )
 
 
 def _where(space: Space, only: Filter, now: float | None) -> tuple[str, tuple[Value, ...]]:

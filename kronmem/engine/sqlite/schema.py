@@ -30,12 +30,15 @@ _POSTINGS = """CREATE TABLE postings(
 _RECEIPTS = """CREATE TABLE receipts(
     owner TEXT NOT NULL, name TEXT NOT NULL, client TEXT NOT NULL, memory TEXT NOT NULL, body BLOB NOT NULL,
     deduplicated INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY(owner, name, client)) WITHOUT ROWID"""
+# Lists of keys are answered from it: values stand before the times in their rows, on many pages.
+_NEWEST_STATES = "CREATE INDEX states_newest ON states(space, updated DESC, key)"
 _STATES = """CREATE TABLE states(
     owner TEXT NOT NULL, space INTEGER NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, created REAL NOT NULL,
     updated REAL NOT NULL, PRIMARY KEY(space, key))"""
 
 # What both a new file and one of schema 1 get.
 _NEW = (
+    _NEWEST_STATES,
     # Codes first: a scan reads them and not the vectors behind them.
     "CREATE TABLE meanings(key INTEGER PRIMARY KEY, codes BLOB NOT NULL, vectors BLOB NOT NULL)",
     "CREATE TABLE erased(digest BLOB PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID",

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 
 from kronmem.engine.columns import changing
 from kronmem.engine.postings import LENGTH_BITS, digest, erased_digest, pack_parts, posted
-from kronmem.engine.sqlite.reading import BITS, COLUMNS, FORMER, SqliteReader, Value, key, read_row
+from kronmem.engine.sqlite.reading import FORMER, SqliteReader
+from kronmem.engine.sqlite.rows import BITS, COLUMNS, Value, key, read_row, sound_rows
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 
 
@@ -118,7 +119,7 @@ class SqliteWriter(SqliteReader):
         clauses = {"space = ?": space.id, "session = ?": session_id, "created < ?": before}
         given = {clause: value for clause, value in clauses.items() if value is not None}
         sql = f"SELECT {COLUMNS} FROM memories WHERE {' AND '.join(given)}"
-        self.delete(space, map(read_row, self._db.execute(sql, tuple(given.values())).fetchall()))
+        self.delete(space, sound_rows(self._db, sql, tuple(given.values())))
 
     def _clear_all(self, space: Space) -> None:
         self._db.execute("DELETE FROM postings WHERE space = ?", (space.id,))
@@ -162,9 +163,13 @@ class SqliteWriter(SqliteReader):
         self._db.execute("INSERT OR REPLACE INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     def sweep(self, now: float, receipts_before: float, bound: int) -> None:
-        expired = f"SELECT {COLUMNS}, space FROM memories WHERE expires <= ? ORDER BY expires LIMIT ?"
-        for *row, space_id in self._db.execute(expired, (now, bound)).fetchall():
-            self._delete(space_id, read_row(row))
+        expired = "SELECT key FROM memories WHERE expires <= ? ORDER BY expires LIMIT ?"
+        for (where,) in self._db.execute(expired, (now, bound)).fetchall():
+            if row := self._sound(where):
+                self._delete(where >> BITS, row)
+            else:
+                self._count(where >> BITS, -1, -1, 0)
+                self._db.execute("DELETE FROM memories WHERE key = ?", (where,))
         old = "SELECT owner, name, client FROM receipts WHERE at < ? LIMIT ?"
         gone = self._db.execute(old, (receipts_before, bound)).fetchall()
         self._db.executemany("DELETE FROM receipts WHERE owner = ? AND name = ? AND client = ?", gone)
@@ -191,10 +196,18 @@ class SqliteWriter(SqliteReader):
         self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
-        sql = f"SELECT {COLUMNS} FROM memories WHERE passages = 0 AND successor IS NULL ORDER BY key DESC LIMIT ?"
-        found = self._db.execute(sql, (limit,)).fetchall()
-        spaces = {row[0] >> BITS: self._space_of(row[0] >> BITS) for row in found}
-        return [(spaces[row[0] >> BITS], read_row(row)) for row in found]
+        sql = "SELECT key FROM memories WHERE passages = 0 AND successor IS NULL ORDER BY key DESC LIMIT ?"
+        found = [where for (where,) in self._db.execute(sql, (limit,)).fetchall()]
+        spaces = {where >> BITS: self._space_of(where >> BITS) for where in found}
+        rows = [(spaces[where >> BITS], self._sound(where)) for where in found]
+        return [(space, row) for space, row in rows if row is not None]
+
+    def _sound(self, where: int) -> Row | None:
+        """The memory at a key; one that cannot be read is marked, so that nobody comes back to it."""
+        found = sound_rows(self._db, f"SELECT {COLUMNS} FROM memories WHERE key = ?", (where,))
+        if not found:
+            self._db.execute("UPDATE memories SET passages = 1 WHERE key = ?", (where,))
+        return found[0] if found else None
 
 
 _CHANGING = (

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, NoReturn, cast
 from urllib.parse import unquote
 
@@ -150,15 +151,16 @@ class _Namespace:
         return {"deleted": True, "namespace": self._name, "key": key}
 
     def list(self, limit: int) -> BotwireKeysReply:
-        found = sorted(self._entries(), key=lambda entry: entry["updated_at"], reverse=True)[:limit]
+        found = list(islice(self._entries(), limit))
         return {"namespace": self._name, "count": len(found), "keys": found}
 
     def _entries(self) -> Iterator[BotwireKeyReply]:
-        """Every key with its size and its last change; keys that BotWire could not name are left out."""
-        listed = cast("StateKeysReply", json.loads(self._ask(routes.LIST_STATE_KEYS).body))
-        for key in listed["keys"]:
-            if not _KEY.fullmatch(key):
-                continue
+        """Every key, the newest first, with its size and its last change; those that BotWire cannot name are left out.
+
+        A value is read when its key is asked for: only as many as are listed.
+        """
+        listed = self._ask(routes.LIST_STATE_KEYS, query=(("sort", "recent"),))
+        for key in filter(_KEY.fullmatch, cast("StateKeysReply", json.loads(listed.body))["keys"]):
             try:
                 stored = self._stored(key)
             except StatusError:  # deleted since
@@ -168,8 +170,10 @@ class _Namespace:
     def _stored(self, key: str) -> StateReply:
         return cast("StateReply", json.loads(self._ask(routes.GET_STATE, key).body))
 
-    def _ask(self, route: AnyRoute, key: str | None = None, body: object = None) -> Reply:
-        reply = self._to.send(route, {"agent": self._name} | ({} if key is None else {"key": key}), body)
+    def _ask(
+        self, route: AnyRoute, key: str | None = None, body: object = None, query: tuple[tuple[str, str], ...] = ()
+    ) -> Reply:
+        reply = self._to.send(route, {"agent": self._name} | ({} if key is None else {"key": key}), body, query)
         if reply.status >= 400:
             self._refuse(reply, key)
         return reply
