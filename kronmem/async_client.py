@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 import anyio.to_thread
 from pydantic import JsonValue
@@ -18,7 +18,7 @@ from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Retry, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
-from kronmem.errors import KronmemError
+from kronmem.errors import ConfigError, KronmemError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import AsyncOutbox
 from kronmem.outbox.writer import OutboxStatus
@@ -34,6 +34,27 @@ T = TypeVar("T")
 K = TypeVar("K", int, str)
 
 
+class Listing(AsyncIterator[Memory]):
+    """The memories of `AsyncClient.memories`, a page at a time; a plain `for` or an `await` names the fix."""
+
+    def __init__(self, walk: AsyncGenerator[Memory, None]) -> None:
+        self._walk = walk
+
+    def __anext__(self) -> Awaitable[Memory]:
+        return self._walk.__anext__()
+
+    async def aclose(self) -> None:
+        """Stop walking."""
+        await self._walk.aclose()
+
+    if not TYPE_CHECKING:  # type checkers see that these do not work
+
+        def __iter__(self) -> NoReturn:
+            raise ConfigError("memories() of an AsyncClient needs `async for`, or Client where nothing is awaited")
+
+        __await__ = __iter__
+
+
 class AsyncClient:
     """Memory for agents: embedded by default, at a service when `url`, KRONMEM_URL or KRONVEX_API_KEY says so.
 
@@ -43,7 +64,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | Path | None = None,
         *,
         api_key: str | None = None,
         timeout: float = 10.0,
@@ -51,7 +72,7 @@ class AsyncClient:
         outbox: str | Path | Literal[False] | None = None,
         state_url: str | None = None,
         redact: Redact | None = None,
-        embed: Embed | None = None,
+        embed: Embed | str | None = None,
         transport: AsyncTransport | HttpxTransport | None = None,
     ) -> None:
         """Decide where memories live; nothing is opened or sent.
@@ -78,13 +99,20 @@ class AsyncClient:
 
     @classmethod
     def local(
-        cls, path: str | Path | None = None, *, embed: Embed | None = None, redact: Redact | None = None
+        cls, path: str | Path | None = None, *, embed: Embed | str | None = None, redact: Redact | None = None
     ) -> AsyncClient:
         """Make an embedded client, regardless of the environment; ":memory:" keeps nothing on disk."""
         return cls(Wiring.local_url(path), embed=embed, redact=redact)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._wiring!r})"
+
+    if not TYPE_CHECKING:  # type checkers see that this does not work
+
+        def __enter__(self) -> NoReturn:
+            raise ConfigError("AsyncClient needs `async with`; where nothing is awaited use Client")
+
+        def __exit__(self, *_trace: object) -> None: ...
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -413,9 +441,9 @@ class AsyncClient:
         """Walk through all memories of an agent, newest first, a page at a time; with `history` superseded ones too."""
         within = calls.memory_filter(memory_type, session_id, tags, since, until)
         walk = Walk(inputs.identifier(agent_id, "agent_id"), within, history)
-        return self._walk(walk)
+        return Listing(self._walk(walk))
 
-    async def _walk(self, walk: Walk) -> AsyncIterator[Memory]:
+    async def _walk(self, walk: Walk) -> AsyncGenerator[Memory, None]:
         with self._wiring.tracer.walking(walk) as observed:
             while not walk.done:
                 page = await self._drive(observed(exchange(walk.call(), self._wiring.link, self._timeout)))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 from pydantic import JsonValue
 
@@ -16,12 +16,12 @@ from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Retry, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
-from kronmem.errors import KronmemError
+from kronmem.errors import ConfigError, KronmemError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
-from kronmem.transport.drive import Transport, drive, fan_out
+from kronmem.transport.drive import Transport, drive, fan_out, loop_guard
 from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, checked_concurrency, checked_timeout, settled
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Client:
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | Path | None = None,
         *,
         api_key: str | None = None,
         timeout: float = 10.0,
@@ -48,7 +48,7 @@ class Client:
         outbox: str | Path | Literal[False] | None = None,
         state_url: str | None = None,
         redact: Redact | None = None,
-        embed: Embed | None = None,
+        embed: Embed | str | None = None,
         transport: Transport | HttpxTransport | None = None,
     ) -> None:
         """Decide where memories live; nothing is opened or sent.
@@ -75,13 +75,20 @@ class Client:
 
     @classmethod
     def local(
-        cls, path: str | Path | None = None, *, embed: Embed | None = None, redact: Redact | None = None
+        cls, path: str | Path | None = None, *, embed: Embed | str | None = None, redact: Redact | None = None
     ) -> Client:
         """Make an embedded client, regardless of the environment; ":memory:" keeps nothing on disk."""
         return cls(Wiring.local_url(path), embed=embed, redact=redact)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._wiring!r})"
+
+    if not TYPE_CHECKING:  # type checkers see that this does not work
+
+        async def __aenter__(self) -> NoReturn:
+            raise ConfigError("Client needs a plain `with`; to await its calls use AsyncClient")
+
+        async def __aexit__(self, *_trace: object) -> None: ...
 
     def __enter__(self) -> Client:
         return self
@@ -532,6 +539,8 @@ class Client:
     def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         if self._post is not None and not self._post.looked:
             flow = self._post.awake(flow)
+        if not loop_guard.told and name != "remember_later":  # which never waits for a service
+            loop_guard.check()
         return drive(self._wiring.tracer.traced(flow, name, agent_id, subject), self._transport)
 
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from pydantic import SecretStr
 
@@ -43,14 +44,18 @@ class Settings:
         return _is_kronvex(urlsplit(self.url))
 
 
-def resolve(url: str | None, api_key: str | None, env: Mapping[str, str] | None = None) -> Settings:
-    """Decide where to go. A key is sent only to the service that it belongs to."""
+def resolve(url: str | os.PathLike[str] | None, api_key: str | None, env: Mapping[str, str] | None = None) -> Settings:
+    """Decide where to go; a path is an embedded database. A key is sent only to the service that it belongs to."""
     env = os.environ if env is None else env
+    url = f"sqlite:///{quote(os.fspath(url))}" if isinstance(url, os.PathLike) else url
     ours, vendors = env.get("KRONMEM_URL") or None, env.get("KRONVEX_API_KEY") or None
     chosen = url or ours or (KRONVEX if vendors else None)
     if chosen is None:
         if api_key or env.get("KRONMEM_API_KEY"):
-            raise ConfigError("there is a key but no url to send it to: pass url= or set KRONMEM_URL")
+            raise ConfigError(
+                "there is a key but no url to send it to: pass the url of the service it belongs to, such as "
+                f'Client("{KRONVEX}", api_key=…), or set KRONMEM_URL'
+            )
         chosen = f"sqlite:///{default_file(env)}"
     parts = _split(chosen)
     if parts.scheme not in ("http", "https"):
@@ -106,6 +111,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _split(url: str) -> SplitResult:
+    if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise ConfigError(f"the url must be a string or a Path, not {type(url).__name__}")
     try:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https"):  # a database's url may name several hosts, each with a port
@@ -114,7 +121,7 @@ def _split(url: str) -> SplitResult:
     except ValueError:
         raise ConfigError("the url cannot be read") from None
     if parts.scheme not in ("http", "https", "sqlite", "postgresql", "postgres"):
-        raise ConfigError("the url must start with http://, https://, sqlite:// or postgresql://")
+        raise ConfigError(f"the url must start with http://, https://, sqlite:// or postgresql://{_meant(url)}")
     if parts.scheme in ("http", "https"):
         if not parts.hostname:
             raise ConfigError("the url names no host")
@@ -123,6 +130,18 @@ def _split(url: str) -> SplitResult:
         if parts.query or parts.fragment:
             raise ConfigError("the url must not have a query or a fragment")
     return parts
+
+
+def _meant(url: str) -> str:
+    """The url that was probably meant. Nothing that may be a secret is repeated."""
+    if url.startswith("kv-"):
+        return "; this looks like a key: pass it as api_key="
+    if "@" in url or "://" in url:
+        return ""
+    if re.search(r"[/\\~]|\.(db|sqlite3?)$", url) and not re.match(r"[\w.-]+:\d", url):
+        return f"; for a file write sqlite:///{url} or pass Path({url!r})"
+    scheme = "http" if re.match(r"(localhost|[\d.]+|[\w-]+)(:\d|$)", url) else "https"
+    return f"; did you mean {scheme}://{url}?"
 
 
 def _file(url: str, parts: SplitResult) -> str:

@@ -10,18 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from operator import getitem
-from typing import Annotated, Generic, TypedDict, TypeVar, cast, get_args, overload
+from typing import Annotated, Generic, Protocol, TypedDict, TypeVar, cast, get_args, overload
 
 from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.models import Hit, Memory
 from kronmem.packs.bounded_call import bounded
+from kronmem.packs.checks import check_memory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_call import OWN_DEADLINE, answered_async, failure_message
 from kronmem.packs.tool_text import (
     CONTENT,
     DESCRIPTIONS,
+    KEY,
     LIMIT,
     MEMORY_ID,
     QUERY,
@@ -35,6 +37,7 @@ from kronmem.packs.warmup import is_cold, load_engine
 from kronmem.text.context import label, legible
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 NOTHING = "No relevant memories."
 FORGOTTEN = "Forgotten."
@@ -43,13 +46,44 @@ MAX_LIMIT = 20
 _ROUND = str.maketrans("[]", "()")
 
 
+class RememberFunction(Protocol[R_co]):
+    """Store a memory."""
+
+    def __call__(
+        self,
+        content: str,
+        memory_type: str = "fact",
+        tags: list[str] | None = None,
+        ttl_days: int | None = None,
+        key: str | None = None,
+    ) -> R_co:
+        """Answer in words for a model."""
+        ...
+
+
+class RecallFunction(Protocol[R_co]):
+    """Search the memory."""
+
+    def __call__(self, query: str, limit: int = 5, tags: list[str] | None = None) -> R_co:
+        """Answer in words for a model."""
+        ...
+
+
+class ForgetFunction(Protocol[R_co]):
+    """Delete one memory."""
+
+    def __call__(self, memory_id: str) -> R_co:
+        """Answer in words for a model."""
+        ...
+
+
 @dataclass(frozen=True)
 class MemoryTools(Generic[R]):
     """Three functions for a model; `schemas()` and `function_map()` serve code that registers them by hand."""
 
-    remember: Callable[..., R]
-    recall: Callable[..., R]
-    forget: Callable[..., R]
+    remember: RememberFunction[R]
+    recall: RecallFunction[R]
+    forget: ForgetFunction[R]
 
     def functions(self) -> list[Callable[..., R]]:
         """The functions, in the order of their use."""
@@ -77,6 +111,7 @@ def memory_tools(
     `prefix` goes in front of the names, so that one team can hold several memories; a call never takes longer than
     `timeout` seconds. The functions never raise: a failing memory is answered in words and logged once.
     """
+    check_memory(memory, "memory_tools")
     if isinstance(memory, AsyncAgentMemory):
         return _async_tools(memory, prefix, timeout)
     return _blocking_tools(memory, prefix, timeout)
@@ -101,8 +136,10 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
         memory_type: Annotated[str, TYPE] = "fact",
         tags: Annotated[list[str] | None, TAGS] = None,
         ttl_days: Annotated[int | None, TTL] = None,
+        key: Annotated[str | None, KEY] = None,
     ) -> str:
-        return call(lambda held: _stored(held.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days))))
+        extras = _extras(tags, ttl_days, key)
+        return call(lambda held: _stored(held.remember(_text(content), _type(memory_type), **extras)))
 
     def recall(
         query: Annotated[str, QUERY],
@@ -118,7 +155,8 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
 
         return call(work)
 
-    return MemoryTools(*_named(prefix, remember, recall, forget))
+    _name(prefix, remember, recall, forget)
+    return MemoryTools(remember, recall, forget)
 
 
 def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTools[ToolCoroutine]:
@@ -132,9 +170,10 @@ def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> Memor
         memory_type: Annotated[str, TYPE] = "fact",
         tags: Annotated[list[str] | None, TAGS] = None,
         ttl_days: Annotated[int | None, TTL] = None,
+        key: Annotated[str | None, KEY] = None,
     ) -> str:
         async def work() -> str:
-            return _stored(await inner.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days)))
+            return _stored(await inner.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days, key)))
 
         return await call(work)
 
@@ -155,7 +194,8 @@ def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> Memor
 
         return await call(work)
 
-    return MemoryTools(*_named(prefix, remember, recall, forget))
+    _name(prefix, remember, recall, forget)
+    return MemoryTools(remember, recall, forget)
 
 
 # ── answers to a model ───────────────────────────────────────────────────────────────────────────────────────────
@@ -224,9 +264,10 @@ def _loaded(text: str) -> object:
         return text.split(",")
 
 
-def _extras(tags: object, ttl_days: object) -> "_Extras":
+def _extras(tags: object, ttl_days: object, key: object) -> "_Extras":
     days = _number(ttl_days)
-    return {"tags": _tags(tags), "ttl_days": None if not days or days < 1 else min(days, 3650)}
+    lifetime = None if not days or days < 1 else min(days, 3650)
+    return {"tags": _tags(tags), "ttl_days": lifetime, "key": None if key is None else _text(key).strip() or None}
 
 
 def _number(value: object) -> int | None:
@@ -242,6 +283,7 @@ def _number(value: object) -> int | None:
 class _Extras(TypedDict):
     tags: tuple[str, ...]
     ttl_days: int | None
+    key: str | None
 
 
 _LIST: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}, "description": TAGS}
@@ -252,6 +294,7 @@ _REMEMBER_SCHEMA: _Part = (
         "memory_type": {"type": "string", "description": TYPE, "default": "fact"},
         "tags": _LIST,
         "ttl_days": {"type": "integer", "description": TTL},
+        "key": {"type": "string", "description": KEY},
     },
     ["content"],
 )
@@ -291,12 +334,8 @@ def _own(annotation: object) -> object:
     return made
 
 
-def _named(
-    prefix: str, remember: Callable[..., R], recall: Callable[..., R], forget: Callable[..., R]
-) -> tuple[Callable[..., R], Callable[..., R], Callable[..., R]]:
-    functions = (remember, recall, forget)
+def _name(prefix: str, *functions: Callable[..., object]) -> None:
     for function, (name, shown) in zip(functions, tool_names(prefix).items(), strict=True):
         function.__name__ = function.__qualname__ = shown
         function.__doc__ = DESCRIPTIONS[name]
         function.__annotations__ = {at: _own(kind) for at, kind in function.__annotations__.items()}
-    return functions

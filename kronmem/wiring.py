@@ -77,17 +77,21 @@ class Wiring:
 
     def __init__(
         self,
-        url: str | None,
+        url: str | Path | None,
         api_key: str | None,
         timeout: float,
         retry: Retry,
         redact: Redact | None,
-        embed: Embed | None,
+        embed: Embed | str | None,
         transport: Transport | AsyncTransport | HttpxTransport | None,
     ) -> None:
         self.settings = settings.resolve(url, api_key)
         if embed is not None and not self.settings.embedded:
             raise ConfigError("embed= works with the embedded engine only; this service makes its own embeddings")
+        if not isinstance(retry, Retry):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+            raise ConfigError("retry must be a Retry: Client(retry=Retry(attempts=3))")
+        if redact is not None and not callable(redact):
+            raise ConfigError("redact must be a function of a text, such as kronmem.redact_secrets")
         self.timeout = checked_timeout(timeout)
         self._given = transport
         breaker = Breaker(self._changed, address=settings.address_of(self.settings.url))
@@ -95,7 +99,7 @@ class Wiring:
         if self.settings.embedded:
             self.link.most_hits = MOST_HITS_EMBEDDED
         self._redact = redact
-        self._embed = embed
+        self._embed = _encoder(embed)
         self.tracer = Tracer(self.settings.url, breaker, self.redacted)
 
     def _names(self) -> Names:
@@ -276,6 +280,16 @@ class Wiring:
             log.warning("circuit breaker open for %s: calls fail at once until it answers again", self.link.address)
         elif state == "closed":
             log.warning("circuit breaker closed: %s answers again", self.link.address)
+
+
+def _encoder(embed: Embed | str | None) -> Embed | None:
+    if isinstance(embed, str):
+        from kronmem.semantic import named
+
+        return named(embed)
+    if embed is not None and not callable(embed):
+        raise ConfigError('embed must be "minilm" or a function from texts to vectors')
+    return embed
 
 
 def _created(memory: Memory) -> float:

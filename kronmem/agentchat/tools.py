@@ -19,6 +19,7 @@ from kronmem.agentchat.memory import KronMemory
 from kronmem.packs.tool_text import (
     CONTENT,
     DESCRIPTIONS,
+    KEY,
     LIMIT,
     MEMORY_ID,
     QUERY,
@@ -40,6 +41,7 @@ class RememberArgs(BaseModel):
     memory_type: SkipValidation[str] = Field(default="fact", description=TYPE)
     tags: SkipValidation[list[str] | None] = Field(default=None, description=TAGS)
     ttl_days: SkipValidation[int | None] = Field(default=None, description=TTL)
+    key: SkipValidation[str | None] = Field(default=None, description=KEY)
 
 
 class RecallArgs(BaseModel):

@@ -293,7 +293,9 @@ def change(
         None if ttl_days is None else inputs.whole(ttl_days, "ttl_days", 0, ids.MAX_TTL_DAYS),
     )
     if changed == MemoryChange():
-        raise InvalidInputError("update needs at least one field to change")
+        raise InvalidInputError(
+            "update needs at least one field to change: content, memory_type, tags, metadata, pinned or ttl_days"
+        )
     return changed
 
 

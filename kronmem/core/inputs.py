@@ -24,10 +24,22 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def identifier(value: str, what: str) -> str:
     """Accept an id that can stand in a path, a header and a database alike."""
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise InvalidInputError(f"{what} must be a string, not {type(value).__name__}")
+        raise InvalidInputError(f"{what} must be a string, not {_kind(value)}")
     if problem := ids.id_problem(value):
         raise InvalidInputError(f"{what} {problem}")
     return value
+
+
+def _kind(value: object) -> str:
+    """The type of a wrong argument, and the mistake behind it where one is likely."""
+    name = type(value).__name__
+    if name in ("coroutine", "async_generator"):
+        return f"{name}: is an `await` missing?"
+    if name in ("Client", "AsyncClient"):
+        return f"{name}: pass the name of an agent here, and the client as client=, or use client.agent('my-agent')"
+    if isinstance(value, (dict, list)):
+        return f"{name}: store it as text with json.dumps(…), or beside a text as metadata="
+    return name
 
 
 def segment(value: str, what: str) -> str:
@@ -45,7 +57,7 @@ def uuid(value: str) -> str:
 def text(value: str, what: str, most: int = ids.MAX_CONTENT) -> str:
     """Accept text that every service can store."""
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise InvalidInputError(f"{what} must be a string, not {type(value).__name__}")
+        raise InvalidInputError(f"{what} must be a string, not {_kind(value)}")
     if not value.strip():
         raise InvalidInputError(f"{what} must not be empty")
     if len(value) > most:
@@ -73,7 +85,7 @@ def optional_type(value: str | None) -> str | None:
 def tags(values: Iterable[str]) -> tuple[str, ...]:
     """Accept tags, each once, in the order given. A bare string is refused: it would become its letters."""
     if isinstance(values, (str, bytes)):
-        raise InvalidInputError("tags must be a list of strings, not one string")
+        raise InvalidInputError(f"tags must be a list of strings, not one string: tags=[{values!r}]")
     try:
         found = tuple(dict.fromkeys(text(tag, "a tag", ids.MAX_TAG) for tag in values))
     except TypeError:
@@ -86,7 +98,7 @@ def tags(values: Iterable[str]) -> tuple[str, ...]:
 def strings(values: Iterable[str], what: str) -> list[str]:
     """Accept a list of texts or ids; one bare string is refused: it would become its letters."""
     if isinstance(values, (str, bytes)):
-        raise InvalidInputError(f"{what} must be a list of strings, not one string")
+        raise InvalidInputError(f"{what} must be a list of strings, not one string: put it into [ ]")
     return list(values)
 
 

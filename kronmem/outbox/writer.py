@@ -24,7 +24,7 @@ from kronmem.errors import ConfigError, DeadlineError, KronmemError, OutboxFullE
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
 from kronmem.outbox.repair_journal import OutboxJournal
-from kronmem.transport.drive import Transport
+from kronmem.transport.drive import CLOSED, Transport
 from kronmem.transport.traced import delivered
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
@@ -293,7 +293,7 @@ class OutboxWriter:
             from kronmem.outbox.sender import Sender
 
             if self._closed:  # by another thread: a second delivery would outlive the client
-                raise ConfigError("this client is closed")
+                raise ConfigError(CLOSED)
             if self._joined is None:
                 way = (self._make_transport(), self._breaker, self._timeout, self._names)
                 sender = Sender(self._service, self._key, *way)

@@ -35,10 +35,18 @@ def check_read_from(read_from: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(inputs.identifier(one, "read_from") for one in ids))
 
 
+def check_memory(memory: AgentMemory | AsyncAgentMemory, caller: str) -> None:
+    """Refuse anything but the memory of one agent."""
+    if not isinstance(memory, (AgentMemory, AsyncAgentMemory)):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        kind = type(memory).__name__
+        raise ConfigError(f"{caller} needs the memory of one agent, client.agent('my-agent'), not {kind}")
+
+
 def check_blocking(memory: AgentMemory) -> AgentMemory:
     """Refuse the memory of an `AsyncClient`: a blocking hook cannot await its answers."""
     if not isinstance(memory, AgentMemory):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise ConfigError(f"this needs an AgentMemory, Client(…).agent(…), not {type(memory).__name__}")
+        kind = type(memory).__name__
+        raise ConfigError(f"this needs an AgentMemory, Client(…).agent('my-agent'), not {kind}")
     return memory
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from kronmem.async_client import AsyncClient
-from kronmem.errors import InvalidInputError, NotFoundError
+from kronmem.errors import InvalidInputError, NotFoundError, UnsupportedError
 from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_text import UNAVAILABLE
@@ -30,7 +30,7 @@ def failure_message(error: Exception, log: LogOnce) -> str:
     """Words for a model: its own mistakes by name, everything else as an outage, which is logged."""
     if isinstance(error, NotFoundError):
         return "There is no memory with that id."
-    if isinstance(error, InvalidInputError):
+    if isinstance(error, (InvalidInputError, UnsupportedError)):
         return f"Not done: {error}."
     log.failed(error)
     return UNAVAILABLE

@@ -17,6 +17,7 @@ DESCRIPTIONS: dict[ToolName, str] = {
 CONTENT = "The text to remember, as one self-contained sentence"
 TYPE = "preference, fact, decision, context, temporary, interaction, episodic, semantic or procedural"
 TAGS = "Labels that all have to match; leave out if unsure"
+KEY = 'The subject, such as "home_city": takes the place of the memory under this key; leave out if unsure'
 TTL = "Forget it by itself after this many days; leave out to keep it"
 QUERY = "What to look for, in plain words"
 LIMIT = "How many memories at most, 1 to 20"

@@ -42,7 +42,11 @@ def run(
     from kronmem.server.guard import Hosts
 
     if not keys and not is_loopback(host):
-        raise ConfigError(f"refusing to serve {host or 'all interfaces'} without a key: others could read everything")
+        where = host or "all interfaces"
+        raise ConfigError(
+            f"refusing to serve {where} without a key: others could read everything. Set KRONMEM_SERVE_KEYS=name:key "
+            "in the environment, or pass --key"
+        )
     service = _open(path)
     try:
         server = uvicorn.Server(_config(create_app(service, keys, Hosts(host, allow_hosts))))

@@ -15,8 +15,9 @@ from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
 from kronmem.transport import httpx
 from kronmem.transport.connection import AsyncConnection
+from kronmem.transport.drive import CLOSED
 from kronmem.transport.failures import crowded
-from kronmem.transport.pool import CLOSED, GLANCE, IN_FLIGHT, Census
+from kronmem.transport.pool import GLANCE, IN_FLIGHT, Census
 from kronmem.transport.target import Target
 
 

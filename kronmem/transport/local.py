@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kronmem import fork_safety
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
+from kronmem.transport.drive import CLOSED
 
 if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is imported
     import anyio
@@ -62,7 +63,7 @@ class LocalTransport:
             return service
         with fork_safety.first_use.lock:
             if self._closed:
-                raise ConfigError("this client is closed")
+                raise ConfigError(CLOSED)
             if self._service is None:
                 self._service = self._open_service()
             return self._service

@@ -19,6 +19,7 @@ from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
 from kronmem.transport import httpx
 from kronmem.transport.connection import Connection
+from kronmem.transport.drive import CLOSED
 from kronmem.transport.failures import crowded
 from kronmem.transport.target import Target
 
@@ -26,7 +27,6 @@ IN_FLIGHT = 100
 """Connections of one client at most: httpx's default, and what the usual servers take from one peer."""
 GLANCE = 1.0
 """Seconds after which a waiting call looks for itself: whoever should have woken it may have been interrupted."""
-CLOSED = "this client is closed"
 
 
 class Counted(Protocol):

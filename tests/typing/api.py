@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from datetime import datetime
 
 from pydantic import JsonValue
@@ -70,7 +70,10 @@ def blocking() -> None:
         client.agent(lambda: 7)  # type: ignore[arg-type,return-value] # pyright: ignore[reportArgumentType, reportReturnType] -- must not pass
     tools = memory_tools(Client.local(":memory:").agent("a"), prefix="team_")
     assert_type(tools, MemoryTools[str])
-    assert_type(tools.recall, Callable[..., str])
+    assert_type(tools.recall("question", limit=3, tags=["x"]), str)
+    assert_type(tools.remember("text", "fact", ttl_days=3, key="city"), str)
+    assert_type(tools.forget("id"), str)
+    tools.recall(question="q")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] -- must not pass
     assert_type(extract_facts("I like tea"), list[str])
 
 
