@@ -59,7 +59,7 @@ PYTHON = [
     ("Client('https://api.kronvex.io', api_key='kv-1').state('a')", "pass state_url=", "ConfigError"),
     # shells
     ("closed().recall('a', 'x')", "make a new one, or make its calls before close()", "ConfigError"),
-    ("Client().remember('a', AsyncClient().recall('a', 'x'))", "is an `await` missing?", "InvalidInputError"),
+    ("Client().remember('a', not_awaited)", "is an `await` missing?", "InvalidInputError"),
     ("list(AsyncClient().memories('a'))", "needs `async for`, or Client", "ConfigError"),
     ("AsyncClient().__enter__()", "needs `async with`", "ConfigError"),
     ("anyio.run(Client().__aenter__)", "needs a plain `with`; to await its calls use AsyncClient", "ConfigError"),
@@ -93,12 +93,13 @@ def closed() -> Client:
     return client
 
 
-@pytest.mark.filterwarnings("ignore:coroutine 'AsyncClient.recall' was never awaited")
 @pytest.mark.parametrize(("mistake", "message", "error"), PYTHON, ids=[row[0] for row in PYTHON])
 def test_a_mistake_in_python_names_itself_and_its_fix(mistake: str, message: str, error: str) -> None:
     names: dict[str, Any] = {name: getattr(kronmem, name) for name in kronmem.__all__}
+    not_awaited = kronmem.AsyncClient().recall("a", "x")
     with pytest.raises(names[error]) as raised:
-        eval(mistake, {**names, "closed": closed, "anyio": anyio})
+        eval(mistake, {**names, "closed": closed, "anyio": anyio, "not_awaited": not_awaited})
+    not_awaited.close()
     assert message in str(raised.value)
     assert "hunter2" not in str(raised.value)
     assert "kv-1234" not in str(raised.value)
