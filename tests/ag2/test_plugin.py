@@ -173,11 +173,12 @@ async def test_a_turn_ends_although_memory_hangs_and_it_is_told_once(
         await anyio.sleep_forever()
 
     setattr(Hanging, method, hang)
-    memory = plugin(Hanging("sqlite://"), timeout=0.2, capture=method == "remember_later", tools=False)
-    helper = agent(scripted.Scripted(*["It is what it is, as they say."] * 2), memory)
-    with anyio.fail_after(PATIENT):
-        for _ in range(2):
-            assert (await helper.ask(TEA)).body == "It is what it is, as they say."
+    async with Hanging("sqlite://") as held:
+        memory = plugin(held, timeout=0.2, capture=method == "remember_later", tools=False)
+        helper = agent(scripted.Scripted(*["It is what it is, as they say."] * 2), memory)
+        with anyio.fail_after(PATIENT):
+            for _ in range(2):
+                assert (await helper.ask(TEA)).body == "It is what it is, as they say."
     subject = "memory of 'ada' is" if method == "recall" else "capture into the memory of 'ada' is"
     (line,) = [line for line in caplog.messages if line.startswith(subject)]
     assert "unavailable, going on without it (DeadlineError: memory did not answer within 0." in line

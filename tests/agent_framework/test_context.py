@@ -201,13 +201,14 @@ async def test_a_hook_ends_by_its_timeout_and_says_so_once(
 
     setattr(Hanging, method, hang)
     model = Scripted(*["It is what it is, as they say."] * 2)
-    memory = KronmemContextProvider(
-        "ada", client=Hanging("sqlite://"), timeout=0.2, capture=method == "remember_later", tools=False
-    )
-    helper = agent(model, memory)
-    with anyio.fail_after(PATIENT):
-        for _ in range(2):
-            assert (await helper.run(TEA)).text == "It is what it is, as they say."
+    async with Hanging("sqlite://") as held:
+        memory = KronmemContextProvider(
+            "ada", client=held, timeout=0.2, capture=method == "remember_later", tools=False
+        )
+        helper = agent(model, memory)
+        with anyio.fail_after(PATIENT):
+            for _ in range(2):
+                assert (await helper.run(TEA)).text == "It is what it is, as they say."
     subject = "memory of 'ada' is" if method == "recall" else "capture into the memory of 'ada' is"
     (line,) = [line for line in caplog.messages if line.startswith(subject)]
     assert "unavailable, going on without it (DeadlineError: memory did not answer within 0." in line

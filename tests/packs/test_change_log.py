@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,8 +35,9 @@ def test_of_a_list_that_grew_only_the_end_is_a_difference() -> None:
 
 
 @pytest.fixture
-def state() -> State:
-    return Client.local(":memory:").state("ann")
+def state() -> Iterator[State]:
+    with Client.local(":memory:") as client:
+        yield client.state("ann")
 
 
 def test_a_journal_is_read_back_and_gone_on_with(state: State) -> None:
