@@ -41,7 +41,8 @@ def _printed(run: Callable[[], object]) -> int:
             run()
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # mcp 1.x closes it when its client is gone
+            sys.stdout.flush()
     except BrokenPipeError:
         discard_output()
     except OSError as error:

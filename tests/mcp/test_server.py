@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import anyio
 import httpx
 import pytest
 
-from kronmem import AsyncClient, Client, ConfigError
+from kronmem import AsyncClient, Client, ConfigError, cli
 from kronmem.packs.tool_text import UNAVAILABLE
 from tests.extras import Lazy
 from tests.services import RawServer
@@ -58,6 +59,13 @@ async def test_four_tools_describe_themselves_in_less_than_a_thousand_tokens(cli
     assert [name for name, hint in hints.items() if hint["readOnlyHint"]] == ["recall", "inject_context"]
     assert [name for name, hint in hints.items() if hint.get("destructiveHint")] == ["forget"]
     assert not any(hint["openWorldHint"] for hint in hints.values())
+
+
+def test_a_stdout_that_the_first_major_has_closed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stdout", closed)
+    assert cli._printed(lambda: None) == 0
 
 
 def test_a_memory_that_would_block_the_loop_is_refused() -> None:
