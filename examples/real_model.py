@@ -32,5 +32,5 @@ def talk(client: Client, message: str) -> str:
 
 if __name__ == "__main__":
     with Client("sqlite://") as client:
-        for said in ("I am Ada, and I am allergic to peanuts.", "Which allergies do I have?"):
+        for said in ("I am Ada, and I am allergic to peanuts.", "What am I allergic to?"):
             print(f"user: {said}\nassistant: {talk(client, said)}", flush=True)

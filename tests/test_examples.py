@@ -59,3 +59,43 @@ def test_every_example_is_in_the_readme() -> None:
     readme = (ROOT / "examples" / "README.md").read_text("utf-8")
     missing = [path.name for path in (ROOT / "examples").glob("*.py") if path.name not in readme]
     assert missing == []
+
+
+def test_hello_is_a_dozen_lines(tmp_path: Path) -> None:
+    path = ROOT / "examples" / "hello.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "KRONMEM_HOME": str(tmp_path)}
+    ran = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[0] == "The beta ships on Friday"
+    assert ") Ada prefers short answers" in ran.stdout
+    assert len(path.read_text("utf-8").splitlines()) <= 12
+
+
+@pytest.mark.slow
+def test_a_real_model_is_asked_with_what_was_remembered(tmp_path: Path) -> None:
+    pytest.importorskip("autogen")
+    sys.path.insert(0, str(ROOT / "examples"))
+    try:
+        from scripted_model import scripted_model
+    finally:
+        sys.path.pop(0)
+
+    def notes(messages: list[dict[str, str]]) -> str:
+        """The model's answer: the notes that it was shown."""
+        shown = [one["content"] for one in messages if "<memory" in one["content"]]
+        return shown[0].splitlines()[2].partition(") ")[2] if shown else "no notes"
+
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "KRONMEM_HOME": str(tmp_path)}
+    environment.pop("OPENAI_API_KEY", None)
+    command = [sys.executable, str(ROOT / "examples" / "real_model.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "Set OPENAI_API_KEY" in ran.stderr
+    with scripted_model(notes) as config:
+        entry = config["config_list"][0]
+        environment |= {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": entry["base_url"], "OPENAI_MODEL": "x"}
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert [line for line in ran.stdout.splitlines() if line.startswith("assistant: ")] == [
+        "assistant: no notes",
+        "assistant: I am Ada, and I am allergic to peanuts.",
+    ], ran.stderr
