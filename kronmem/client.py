@@ -268,7 +268,7 @@ class Client:
         until: datetime | str | None = None,
         count_access: bool = True,
     ) -> list[Hit]:
-        """Find the memories closest in meaning to `query`, best first.
+        """Find the memories that answer `query` by their words or their meaning, best first.
 
         `threshold` drops hits of lower similarity (0 to 1); `None` leaves the choice to the service.
         An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the

@@ -126,7 +126,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         tags: Iterable[str] = (),
         **kwargs: Any,
     ) -> MemoryQueryResult:
-        """Find the memories closest in meaning to the query, best first; their scores are in `metadata["kronmem"]`.
+        """Find memories that answer the query by words or meaning, best first; `metadata["kronmem"]` has the scores.
 
         A memory that cannot be reached raises a `KronmemError`: an empty result means that nothing fits.
         """
