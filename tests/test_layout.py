@@ -249,6 +249,21 @@ def test_the_top_level_holds_nothing_else() -> None:
     }
 
 
+def test_architecture_md_names_files_that_exist() -> None:
+    text = (PACKAGE / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"(?<![\w/.])((?:[a-z_0-9]+/)*[a-z_0-9]+(?:\.py|\.md|/))(?![\w])", text))
+    roots = (PACKAGE, PACKAGE.parent)
+    assert not {name for name in named if not any((root / name).exists() for root in roots)}
+    assert len(named) > 60  # the pattern finds them
+    assert {"core/exchange.py", "engine/sqlite/", "tests/test_layout.py"} <= named
+
+
+def test_every_room_of_the_tree_is_in_architecture_md() -> None:
+    text = (PACKAGE / "ARCHITECTURE.md").read_text("utf-8")
+    rooms = {path.relative_to(PACKAGE).parts[0] for path in MODULES if path.parent != PACKAGE}
+    assert not {room for room in rooms if f"{room}/" not in text}
+
+
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
