@@ -55,6 +55,23 @@ def undeclared(path: Path, packages: set[str]) -> set[str]:
     return {module for module in third_party(path) - brought - ONLY_IF_LOADED if owner(module) not in packages}
 
 
+def packages(extra: str) -> set[str]:
+    """The packages of an extra, and of the extras that it takes in."""
+    found: set[str] = set()
+    for one in PROJECT["optional-dependencies"][extra]:
+        inner = re.match(r"kronmem\[(.*)\]", one)
+        found |= set.union(*map(packages, inner[1].split(","))) if inner else {distribution(one)}
+    return found
+
+
+def test_each_pack_has_an_extra_and_the_newer_ones_are_in_dev_alone() -> None:
+    newer = {"agent_framework": "agent-framework-core", "ag2": "ag2", "mcp": "mcp"}
+    assert {name: packages(name) for name in newer} == {name: {package} for name, package in newer.items()}
+    assert set(newer.values()) <= packages("dev")
+    assert not set(newer.values()) & packages("all")
+    assert {"autogen", "autogen-agentchat"} <= packages("all")
+
+
 def test_every_import_is_declared_and_every_requirement_imported() -> None:
     required, extras = declared()
     assert not {f"{path.name}: {module}" for path in MODULES for module in undeclared(path, required | extras)}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 from kronmem import AgentMemory, AsyncAgentMemory, ConfigError, MemoryTools, memory_tools
 from kronmem.autogen.classic import ConversableAgent, Team, group_of, members, register_function
+from kronmem.autogen.tool_threads import run_as_before, run_in_threads
 from kronmem.autogen.transitions import check_group
 from kronmem.packs.tool_text import ToolCoroutine, tool_names
 
@@ -36,7 +38,8 @@ def register_memory(
     """Offer remember, recall and forget to the caller's model, and let the executor run them.
 
     May be called twice, and with further callers. The tool's name is all AutoGen goes by: a second memory on the same
-    executor needs a `prefix`, and without one is a `ConfigError`. From an `AsyncAgentMemory` the tools are async.
+    executor needs a `prefix`, and without one is a `ConfigError`. From an `AsyncAgentMemory` the tools are async;
+    others run in a thread when the chat is awaited.
     """
     return _register(memory, [caller], executor, prefix)
 
@@ -94,6 +97,8 @@ def unregister_memory(
         if tools is not None and not _needed(name, tools):
             _remove(executor, name)
             _executed[executor].pop(name)
+            if not _executed[executor]:
+                run_as_before(executor)
 
 
 def _remove(executor: ConversableAgent, name: str) -> None:
@@ -135,6 +140,12 @@ def _connect(memory: AnyMemory, tools: Tools, caller: ConversableAgent, executor
         _executed.setdefault(executor, {})[name] = (memory, tools)
         known = [] if offered is None else [one for one in offered[1] if one is not tools]
         _offered.setdefault(caller, {})[name] = (memory, [*known, tools])
+    run_in_threads(executor, partial(_is_blocking, executor))
+
+
+def _is_blocking(executor: ConversableAgent, name: str) -> bool:
+    known = _executes(executor, name)
+    return known is not None and isinstance(known[0], AgentMemory)
 
 
 def _executes(executor: ConversableAgent, name: str) -> tuple[AnyMemory, Tools] | None:

@@ -13,7 +13,7 @@ import anyio
 from kronmem.errors import DeadlineError
 from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.capture import AsyncCapture, CaptureRules, Extract, Utterance
-from kronmem.packs.checks import check_limits, check_ttl_days
+from kronmem.packs.checks import check_capture, check_limits, check_ttl_days
 from kronmem.packs.injected_block import as_question
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
@@ -46,6 +46,8 @@ class TurnMemory:
         self.memory, self.limit, self._prefix = memory, limit, prefix
         self.log = LogOnce(str(memory))
         self.capture_log = LogOnce(f"capture into the {memory}")
+        if capture:
+            check_capture(memory.get())
         rules = CaptureRules(capture if callable(capture) else None, ttl_days=check_ttl_days(ttl_days))
         self.capture = AsyncCapture(rules, memory.timeout, self.capture_log) if capture else None
 

@@ -99,6 +99,13 @@ async def test_capture_may_be_off_or_keep_only_facts(client: AsyncClient) -> Non
     ]
 
 
+async def test_captured_words_may_have_a_lifetime(client: AsyncClient) -> None:
+    await agent(scripted.Scripted("I will keep it in mind."), plugin(client, ttl_days=3)).ask(TEA)
+    assert [one.expires_at is not None for one in await stored(client)] == [True, True]
+    with pytest.raises(InvalidInputError):
+        plugin(client, ttl_days=-1)
+
+
 async def test_two_memories_on_one_agent_have_tools_and_blocks_of_their_own(client: AsyncClient) -> None:
     await client.remember("ada", TEA)
     await client.remember("company", "The favourite tea of the company is Darjeeling")
@@ -154,6 +161,7 @@ async def test_one_plugin_serves_several_agents(client: AsyncClient) -> None:
         ({"prefix": "a b"}, InvalidInputError),
         ({"read_from": "company"}, InvalidInputError),
         ({"url": "sqlite://"}, ConfigError),
+        ({"client": AsyncClient("http://127.0.0.1:9", outbox=False)}, ConfigError),
     ],
 )
 async def test_a_wrong_argument_is_refused_at_once(client: AsyncClient, wrong: Any, error: type[Exception]) -> None:

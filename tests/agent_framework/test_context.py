@@ -181,6 +181,7 @@ async def test_a_callable_session_limits_what_is_read_and_stored(client: AsyncCl
         ({"prefix": "a b"}, InvalidInputError),
         ({"read_from": "company"}, InvalidInputError),
         ({"url": "sqlite://"}, ConfigError),
+        ({"client": AsyncClient("http://127.0.0.1:9", outbox=False)}, ConfigError),
     ],
 )
 async def test_a_wrong_argument_is_refused_at_once(client: AsyncClient, wrong: Any, error: type[Exception]) -> None:

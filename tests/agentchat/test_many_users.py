@@ -34,13 +34,15 @@ def names(texts: Any) -> set[str]:
 
 
 class Told(Scripted):
-    """Notes every third word of a user by a tool; answers with the user's name."""
+    """Notes every third word of a user by a tool, looks every third up; answers with the user's name."""
 
     async def create(self, messages: Sequence[LLMMessage], **options: Any) -> CreateResult:
         self.prompts.append(list(messages))
         asked = [one.content for one in messages if WORD.match(str(one.content))]
         name, number = re.findall(r"(user-\d\d)-word-(\d+)", str(asked[-1]))[0]
-        if int(number) % 3 == 0 and not isinstance(messages[-1], FunctionExecutionResultMessage):
+        if int(number) % 3 < 2 and not isinstance(messages[-1], FunctionExecutionResultMessage):
+            if int(number) % 3:
+                return call("recall", query="note on the harbour")
             return call("remember", content=f"{name}-note-{number} on the harbour")
         usage = RequestUsage(prompt_tokens=0, completion_tokens=0)
         text = f"I prefer {name}-reply-{number} tea."
@@ -88,6 +90,7 @@ async def test_nothing_leaks_between_users_of_one_memory(run: Any, users: int, t
     for name, prompts in zip(people, found, strict=True):
         assert {name} == set.union(*(names(prompt) for prompt in prompts))
         assert sum(bool(blocks(prompt)) for prompt in prompts) > turns / 2, "memories were shown at all"
+        assert any("Recalled notes" in str(prompt) and f"{name}-note-" in str(prompt) for prompt in prompts)
     with Client.local(tmp_path / "memory.db") as client:
         assert {agent.name for agent in client.agents()} == set(people)
         for name in people:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
 
 from kronmem import Client
-from kronmem.autogen import MemoryAgent, attach_memory, persisted_chat
+from kronmem.autogen import MemoryAgent, attach_memory, persisted_chat, register_memory, unregister_memory
 from kronmem.text.context import is_fenced
-from tests.autogen.agents import assistant, contents, user
-from tests.services.openai import OpenAIServer
+from tests.autogen.agents import assistant, contents, tool_results, user
+from tests.services.openai import OpenAIServer, call
 
 CHATS = 5
 
@@ -62,6 +63,41 @@ def test_five_chats_wait_for_memory_at_the_same_time_and_the_loop_for_none(kind:
         assert len(server.prompts) == CHATS
         for prompt in server.prompts:
             assert any(is_fenced(text) for text in contents(prompt))
+
+
+def test_the_loop_goes_on_while_a_tool_waits_for_memory_and_the_tool_knows_its_user() -> None:
+    arrived, release = threading.Event(), threading.Event()
+    current: ContextVar[str] = ContextVar("current")
+
+    class Slow:
+        def send(self, request: Any) -> Any:
+            arrived.set()
+            release.wait(60)
+            return inner._transport.send(request)  # type: ignore[attr-defined] # the real engine answers
+
+        def close(self) -> None: ...
+
+    def model(request: Any) -> Any:
+        found = tool_results(request)
+        return f"{found[0]} TERMINATE" if found else call("recall", query="Which tea?")
+
+    async def main() -> None:
+        current.set("ann")
+        chat = asyncio.ensure_future(ann.a_initiate_chat(helper, message="Which tea?", silent=True))
+        while not arrived.is_set():
+            await asyncio.sleep(0.001)
+        release.set()  # by the loop that would be stuck
+        await chat
+
+    with Client.local(":memory:") as inner, OpenAIServer(model) as server:
+        inner.remember("ann", "The tea of Ann is green.")
+        memory = Client("sqlite://", transport=Slow()).agent(current.get)  # type: ignore[arg-type] # as much of one as is needed
+        ann, helper = user("ann"), assistant(server)
+        register_memory(memory, caller=helper, executor=ann)
+        asyncio.run(main())
+        assert "The tea of Ann is green." in ann.chat_messages[helper][-1]["content"]
+        unregister_memory(memory, caller=helper, executor=ann)
+        assert "a_execute_function" not in vars(ann)
 
 
 def test_a_store_that_hangs_stalls_neither_the_loop_nor_a_second_message() -> None:

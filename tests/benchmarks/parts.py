@@ -52,6 +52,8 @@ def in_agents(rounds: int, count: int) -> Iterator[Row]:
             yield Row(f"turn of {name} with memory at 20 ms", "round trips added", {"kronmem": added})
     if gaps := turns.loop_gap(rounds):
         yield Row("longest gap of the loop, five async chats, memory at 500 ms", "seconds", gaps)
+    if waits := turns.capturing(rounds, 10 * count):
+        yield Row("captured message on disk, ConversableAgent", "ms", waits)
     for name, costs in turns.saving(rounds).items():
         yield Row(f"saving one message of a chat of 1,000, {name}", "of one of 10 = 1", costs)
 

@@ -131,6 +131,35 @@ def _async_pair(model: Any, client: Client | None, number: int) -> tuple[Any, An
     return user, agent, attach_memory(client.agent("a"), [agent, user]) if client else None
 
 
+def capturing(rounds: int, messages: int) -> dict[str, list[float]]:
+    """The milliseconds that a sent message waits until it is on disk: in the database, or in the outbox of a service."""
+    if not installed("autogen"):
+        return {}
+    with tempfile.TemporaryDirectory() as home, stub(SLOW_MS) as url:
+        with Client.local(Path(home) / "m.db") as embedded, Client(url, outbox=Path(home) / "o.db") as served:
+            return {
+                name: [_waiting(client, messages) - _waiting(None, messages) for _ in range(rounds)]
+                for name, client in (("kronmem", embedded), ("kronmem, outbox", served))
+            }
+
+
+def _waiting(client: Client | None, messages: int) -> float:
+    from autogen import ConversableAgent
+
+    from kronmem.autogen import attach_memory
+
+    first, second = (ConversableAgent(name, llm_config=False) for name in ("first", "second"))
+    attached = attach_memory(client.agent("a"), first) if client else None
+    times = list[float]()
+    for number in range(messages):
+        began = time.perf_counter()
+        first.send(f"Sentence number {number} on the lighthouse.", second, request_reply=False, silent=True)
+        times.append(time.perf_counter() - began)
+    if attached:
+        attached.detach()
+    return 1000 * statistics.median(times)
+
+
 def saving(rounds: int) -> dict[str, dict[str, list[float]]]:
     """The time to save one message of a chat of 1,000 messages, in those of a chat of 10."""
     found: dict[str, dict[str, list[float]]] = {}

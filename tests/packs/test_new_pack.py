@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kronmem
 from kronmem import AsyncClient, MemoryTools, memory_tools
 from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.capture import AsyncCapture, CaptureRules, Utterance
@@ -71,3 +73,9 @@ async def test_a_memory_that_hangs_fails_no_turn(caplog: pytest.LogCaptureFixtur
         await provider.close()
     told = [line for line in caplog.messages if line.startswith("memory of 'ada' is unavailable")]
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("pack", ["agent_framework", "ag2", "mcp"])
+def test_a_pack_on_top_of_the_shared_parts_is_small(pack: str) -> None:
+    files = Path(kronmem.__file__).parent.joinpath(pack).glob("*.py")
+    assert 50 < sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 250
