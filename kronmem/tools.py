@@ -203,8 +203,8 @@ def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> Memor
 
 def _stored(memory: Memory) -> str:
     if memory.queued:
-        return f"Queued, not yet stored: it will be saved when the service is back (id {memory.id})."
-    return f"{'Already known' if memory.deduplicated else 'Stored'} (id {memory.id})."
+        return f"Queued, not yet stored: it will be saved when the service is back (id {_label(memory.id)})."
+    return f"{'Already known' if memory.deduplicated else 'Stored'} (id {_label(memory.id)})."
 
 
 def _listed(hits: list[Hit]) -> str:
@@ -216,9 +216,14 @@ def _listed(hits: list[Hit]) -> str:
 
 
 def _line(number: int, hit: Hit, now: datetime) -> str:
-    memory, kind = hit.memory, label(hit.memory.memory_type).translate(_ROUND)
-    labels = f"{kind}, {_age(memory.created_at, now)}, similarity {hit.similarity:.2f}, id {memory.id}"
+    memory, kind, own_id = hit.memory, _label(hit.memory.memory_type), _label(hit.memory.id)
+    labels = f"{kind}, {_age(memory.created_at, now)}, similarity {hit.similarity:.2f}, id {own_id}"
     return f"{number}. [{labels}] {' '.join(legible(hit).split())}"
+
+
+def _label(text: str) -> str:
+    # A bracket of its own could pretend that the text has begun.
+    return label(text).translate(_ROUND)
 
 
 def _age(created: datetime | None, now: datetime) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
@@ -27,9 +28,19 @@ _LINE_BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # Besides C0 and C1 controls: bidi overrides reorder what a reader sees, tag characters hide text from a reader but
 # not from a model, and a lone surrogate cannot be encoded for the request at all.
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
-_BRACKETS = re.compile("[<＜﹤‹〈〈⟨❮❰⧼ᐸ˂≮]")
-_LOOK_ALIKES = str.maketrans("мεеєоοօгᴦуүυᴍᴇᴏʀʏμ\\⁄∕⧸", "meeeooorryyymeorym////")
+_OPENING = re.compile(r"[<＜﹤‹〈〈⟨❮❰⧼ᐸ˂≮&＆﹠%％﹪\\＼﹨]")
+"""The signs that a bracket can begin with, written plainly or encoded."""
+_LOOK_ALIKES = str.maketrans("мεеєоοօгᴦуүυᴍᴇᴏʀʏμ\\⁄∕⧸‹〈⟨❮❰⧼ᐸ˂", "meeeooorryyymeorym////<<<<<<<<")
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+# One character as an HTML entity, in a url or in a string literal; the sign it begins with may be encoded in turn.
+_ENCODED = re.compile(
+    r"&(?:(?:amp|#0*38|#x0*26);?)*(?:#x0*(?P<hex>[0-9a-f]{2,6})|#0*(?P<number>\d{2,7})|(?P<name>lt|sol|bsol|num|semi));?"
+    r"|%(?:25)*(?P<url>[0-7][0-9a-f])|/+(?:x|u00|u\{0*)(?P<literal>[0-7][0-9a-f])\}?"
+)
+_NAMED = {"lt": "<", "sol": "/", "bsol": "/", "num": "#", "semi": ";"}
+_DECODINGS = 4
+"""Passes over what an encoding hides another encoding in: more than any reader takes back by itself."""
+_FENCE = re.compile("<(?=/*memory)")
 
 
 def render(hits: Sequence[Hit], *, source: str, max_chars: int | None = None) -> str:
@@ -128,26 +139,64 @@ def _attribute(source: str) -> str:
 def _harmless(text: str) -> str:
     """The one place where text loses its control characters and its power over the fence."""
     clean = _CONTROLS.sub("", _LINE_BREAKS.sub("\n", text))
-    return _BRACKETS.sub(lambda found: "[" if _spells_memory(clean, found.end()) else found.group(), clean)
+    return _defused(clean) if _OPENING.search(clean) else clean
 
 
-def _spells_memory(text: str, at: int) -> bool:
-    """Read on from a bracket as a lenient reader would: blanks, invisible characters, slashes and accents ignored.
+def _defused(text: str) -> str:
+    """Replace every bracket that spells our fence by a square one, however it is written."""
+    letters, places = _skeleton(text)
+    for _ in range(_DECODINGS):
+        if not _ENCODED.search(letters):
+            break
+        letters, places = _decoded(letters, places)
+    kept: list[str] = []
+    at = 0
+    for start, end in dict.fromkeys(places[found.start()] for found in _FENCE.finditer(letters)):
+        kept.append(text[at:start])
+        at = end
+    return "[".join([*kept, text[at:]])
 
-    Stops at the first character that does not belong, so that brackets in a row cost linear time together.
-    """
-    word = ""
-    while at < len(text) and len(word) < len("memory"):
-        word = (word + _plain(text[at])).lstrip("/")
-        if not word.startswith("memory"[: len(word)]):
-            return False
-        at += 1
-    return word.startswith("memory")
+
+_Places = list[tuple[int, int]]
+"""For each letter of a skeleton, where in the text its spelling begins and ends."""
 
 
-@lru_cache(maxsize=1024)
+def _skeleton(text: str) -> tuple[str, _Places]:
+    """The text as a lenient reader sees it: blanks, invisible characters and accents left out, look-alikes as Latin."""
+    letters: list[str] = []
+    places: _Places = []
+    for at, char in enumerate(text):
+        for letter in _plain(char):
+            letters.append(letter)
+            places.append((at, at + 1))
+    return "".join(letters), places
+
+
+def _decoded(letters: str, places: _Places) -> tuple[str, _Places]:
+    """The skeleton after one decoding of everything that is encoded in it."""
+    kept: list[str] = []
+    kept_places: _Places = []
+    at = 0
+    for found in _ENCODED.finditer(letters):
+        kept.append(letters[at : found.start()])
+        kept_places += places[at : found.start()]
+        meant = _plain(_character(found))
+        kept.append(meant)
+        kept_places += [(places[found.start()][0], places[found.end() - 1][1])] * len(meant)
+        at = found.end()
+    return "".join([*kept, letters[at:]]), [*kept_places, *places[at:]]
+
+
+def _character(found: re.Match[str]) -> str:
+    if name := found["name"]:
+        return _NAMED[name]
+    code = int(found["number"]) if found["number"] else int(found["hex"] or found["url"] or found["literal"], 16)
+    return chr(code) if code <= sys.maxunicode else ""
+
+
+@lru_cache(maxsize=4096)
 def _plain(char: str) -> str:
-    if char in _BLANK_LETTERS or unicodedata.category(char)[0] in "CMZ":
+    if not char or char in _BLANK_LETTERS or unicodedata.category(char)[0] in "CMZ":
         return ""
     letters = unicodedata.normalize("NFKD", char).casefold().translate(_LOOK_ALIKES)
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
