@@ -3,24 +3,27 @@ reserved `kronmem` object, ignore unknown fields, and refuse the rest as FastAPI
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
     field_validator,
     model_validator,
 )
+from pydantic_core import from_json, to_json
 
 from kronmem.api import ids
 
 T = TypeVar("T")
 
+MAX_BATCH = 1000
+"""Memories in one request: they are stored in one transaction, which others wait for."""
 Sort = Literal["recent", "oldest", "access_count"]
 Role = Literal["user", "assistant", "tool"]
 
@@ -44,22 +47,35 @@ def _not_blank(value: str) -> str:
     return _storable(value)
 
 
-def _at_most(size: int, value: T) -> T:
-    # Infinity can be written in JSON as 1e999, but not read back.
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    if ids.has_surrogate(text):
-        raise ValueError("JSON must not contain lone surrogates")
-    if len(text) > size or len(text.encode()) > size:
+def at_most(most: int) -> BeforeValidator:
+    """Refuse a longer list before its items are looked at: a million bad ones would be a million problems to list."""
+
+    def check(value: object) -> object:
+        if isinstance(value, list | tuple) and len(value) > most:  # pyright: ignore[reportUnknownArgumentType] -- from JSON
+            raise ValueError(f"at most {most} items are allowed")
+        return value  # pyright: ignore[reportUnknownVariableType] -- from JSON
+
+    return BeforeValidator(check)
+
+
+def _bounded(size: int, value: T) -> T:
+    try:
+        written = to_json(value, inf_nan_mode="constants")
+    except ValueError:  # UTF-8 cannot encode it
+        raise ValueError("JSON must not contain lone surrogates") from None
+    if len(written) > size:
         raise ValueError(f"at most {size} bytes as JSON")
+    if b"Infinity" in written:  # it can be written in JSON as 1e999, but not read back
+        from_json(written, allow_inf_nan=False)
     return value
 
 
 def _metadata(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return _at_most(ids.MAX_SERVED_METADATA, value)
+    return _bounded(ids.MAX_SERVED_METADATA, value)
 
 
 def _state(value: JsonValue) -> JsonValue:
-    return _at_most(ids.MAX_SERVED_STATE, value)
+    return _bounded(ids.MAX_SERVED_STATE, value)
 
 
 Id = Annotated[str, AfterValidator(valid_id)]
@@ -67,7 +83,7 @@ Content = Annotated[str, Field(min_length=1, max_length=ids.MAX_SERVED_CONTENT),
 Query = Annotated[str, Field(max_length=ids.MAX_SERVED_CONTENT), AfterValidator(_storable)]
 Type = Annotated[str, Field(min_length=1, max_length=ids.MAX_TYPE), AfterValidator(_storable)]
 Tag = Annotated[str, Field(min_length=1, max_length=ids.MAX_SERVED_TAG), AfterValidator(_storable)]
-Tags = Annotated[tuple[Tag, ...], Field(max_length=ids.MAX_TAGS)]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=ids.MAX_TAGS), at_most(ids.MAX_TAGS)]
 Description = Annotated[str, Field(max_length=10_000), AfterValidator(_storable)]
 Key = Annotated[str, Field(min_length=1, max_length=ids.MAX_KEY), AfterValidator(_not_blank)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
@@ -122,7 +138,7 @@ class RememberRequest(RequestModel):
 class BatchRequest(RequestModel):
     """Memories to store together, all or none."""
 
-    memories: Annotated[tuple[RememberRequest, ...], Field(min_length=1, max_length=1000)]
+    memories: Annotated[tuple[RememberRequest, ...], Field(min_length=1, max_length=MAX_BATCH), at_most(MAX_BATCH)]
 
 
 class RestoredMemory(RequestModel):
@@ -147,7 +163,7 @@ class RestoredMemory(RequestModel):
 class RestoreRequest(RequestModel):
     """Exported memories to keep as they were, the oldest first, all or none."""
 
-    memories: Annotated[tuple[RestoredMemory, ...], Field(min_length=1, max_length=1000)]
+    memories: Annotated[tuple[RestoredMemory, ...], Field(min_length=1, max_length=MAX_BATCH), at_most(MAX_BATCH)]
 
 
 class ClearRequest(RequestModel):

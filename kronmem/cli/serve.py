@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import typer
 
 from kronmem import ConfigError, settings
 from kronmem.cli import options, printing
+from kronmem.cli.arguments import hide
 
 Host = Annotated[str, typer.Option("--host", help="Address to listen on; beyond loopback only with a key.")]
 Port = Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
@@ -24,7 +26,13 @@ Db = Annotated[
 ]
 Key = Annotated[
     str | None,
-    typer.Option("--key", help="The key clients must send. It owns what an embedded client wrote to the same file."),
+    typer.Option(
+        "--key",
+        envvar="KRONMEM_SERVE_KEY",
+        show_envvar=True,
+        help="The key clients must send. It owns what an embedded client wrote to the same file. "
+        "Better in the environment or in --keys-file: `ps` shows arguments.",
+    ),
 ]
 Named = Annotated[
     str | None,
@@ -34,21 +42,38 @@ Named = Annotated[
         help="name:key,name:key - every name has agents of its own. Better in the environment: `ps` shows arguments.",
     ),
 ]
+KeysFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys-file",
+        envvar="KRONMEM_SERVE_KEYS_FILE",
+        show_envvar=True,
+        help="A file with one key a line, as `key` or `name:key`; lines that begin with # are left out.",
+    ),
+]
 AllowHost = Annotated[
     list[str] | None, typer.Option("--allow-host", help="A further name this server is addressed by. Repeatable.")
 ]
 PageAgent = Annotated[
     str | None, typer.Option("--agent", "-a", help="Open the page at this agent; every agent is served.")
 ]
+_INSTEAD = {
+    "key": "KRONMEM_SERVE_KEY, --keys-file",
+    "keys": "KRONMEM_SERVE_KEYS, --keys-file",
+    "db": "PGPASSWORD, ~/.pgpass",
+}
+"""Options that may hold a secret, and where it is safe."""
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No access log on stderr.")]
 
 
 def serve(
+    context: typer.Context,
     host: Host = "127.0.0.1",
     port: Port = 7070,
     db: Db = None,
     key: Key = None,
     keys: Named = None,
+    keys_file: KeysFile = None,
     allow_host: AllowHost = None,
     agent: PageAgent = None,
     quiet: Quiet = False,
@@ -60,9 +85,10 @@ def serve(
     """
     with printing.told():
         _check_extra()
-        from kronmem.server.keys import owners
+        from kronmem.server.keys import owners, read_file
         from kronmem.server.serve import run
 
+        _hide_arguments(context)
         path = _path(db)
         logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(message)s")
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
@@ -72,7 +98,23 @@ def serve(
             said = f"kronmem serves {printing.shown(path)} at {page} (Ctrl-C stops it)"
             printing.as_json({"url": url, "page": page, "db": printing.shown(path)}) if json else printing.line(said)
 
-        run(host, port, path, owners(key, keys), allow_hosts=allow_host or (), ready=ready)
+        run(host, port, path, owners(key, keys, read_file(keys_file)), allow_hosts=allow_host or (), ready=ready)
+
+
+def _hide_arguments(context: typer.Context) -> None:
+    """Warn about secrets on the command line, and take them out of the list of processes."""
+    found: dict[str, str] = {}
+    for name, instead in _INSTEAD.items():
+        value, source = context.params.get(name), context.get_parameter_source(name)
+        if value and source and source.name == "COMMANDLINE":
+            secret = (urlsplit(str(value)).password or "") if name == "db" else str(value)
+            found |= {secret: instead} if secret else {}
+    if found:
+        seen = "was seen" if hide(found) else "is seen"
+        instead = " or ".join(found.values())
+        printing.note(
+            f"kronmem: a secret on the command line {seen} by all who run `ps` on this machine: use {instead}"
+        )
 
 
 def _check_extra() -> None:

@@ -5,7 +5,6 @@ Here requests become the engine's own terms; no transport knows more than `HANDL
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from kronmem.api import replies, requests, routes
 from kronmem.api.requests import EmptyRequest
@@ -336,7 +336,7 @@ def _delete_agent(engine: Engine, asked: Invocation[EmptyRequest]) -> None:
 def _set_state(engine: Engine, asked: Invocation[requests.StateRequest]) -> replies.StateStoredReply:
     body, key = asked.body, asked.ids["key"]
     expected = _seconds(body.if_updated_at) if "if_updated_at" in body.model_fields_set else ANY_TIME
-    updated_at = engine.set_state(asked.place, key, json.dumps(body.value), expected)
+    updated_at = engine.set_state(asked.place, key, to_json(body.value).decode(), expected)
     return {"key": key, "stored": True, "updated_at": serialize.timestamp(updated_at)}
 
 

@@ -17,6 +17,7 @@ from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.engine import Engine
 from kronmem.engine.handlers import HANDLERS, Invocation
+from kronmem.engine.json_body import parse
 from kronmem.engine.remembering import Place
 from kronmem.errors import InvalidRequestError, KronmemError, StatusError
 
@@ -84,17 +85,7 @@ def _body(route: AnyRoute, request: Request) -> JsonValue:
         return _query(request)
     if not route.has_body:
         return {}
-    try:
-        body: JsonValue = json.loads(request.body or b"", parse_constant=_refuse)
-    except RecursionError:
-        raise InvalidRequestError("The body is nested too deeply", status=422) from None
-    except ValueError as error:  # not JSON, not UTF-8, or a number of absurd length
-        raise InvalidRequestError("The body is not JSON", status=422) from error
-    return body
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not JSON")
+    return parse(request.body or b"")
 
 
 def _query(request: Request) -> JsonValue:

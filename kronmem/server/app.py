@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kronmem.api import paths
 from kronmem.api.routes import Match, Router
+from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
 from kronmem.errors import KronmemError
 from kronmem.server.contracts.botwire import BOTWIRE
@@ -32,7 +33,8 @@ from kronmem.server.mcp import ROUTES as MCP_ROUTES
 from kronmem.server.mcp import McpEndpoint
 from kronmem.server.openapi import document
 from kronmem.server.page import page
-from kronmem.server.requests import MAX_BODY, read, target
+from kronmem.server.requests import read, target
+from kronmem.server.wrong_keys import WrongKeys
 from kronmem.settings import installed_version
 
 _AT_ONCE = 16
@@ -78,6 +80,9 @@ def _openapi() -> bytes:
     return json.dumps(document(CONTRACTS, installed_version())).encode()
 
 
+_Asked = tuple[Service, Match, Request, str]
+
+
 class _Keyed(Protocol):
     """A way to be asked: where the key stands, and how it says no."""
 
@@ -92,6 +97,7 @@ class _Endpoint:
 
     def __init__(self, service: Service, keys: Keys, mcp: McpEndpoint) -> None:
         self._service, self._keys, self._mcp = service, keys, mcp
+        self._wrong_keys = WrongKeys()
         self._limiter: anyio.CapacityLimiter | None = None  # made inside the event loop it belongs to
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,15 +116,19 @@ class _Endpoint:
             await response(scope, receive, send)
 
     async def _answer(self, contract: Contract, match: Match, owner: str, web: WebRequest) -> Response:
-        request = await read(web)
-        self._limiter = self._limiter or anyio.CapacityLimiter(_AT_ONCE)
+        asked = (self._service, match, await read(web, contract.max_body), owner)
         try:
-            asked = (self._service, match, request, owner)
-            reply = await to_thread.run_sync(contract.answer, *asked, limiter=self._limiter)
+            reply = await self._run(contract, asked)
         except KronmemError as error:
             _log.error("%s %s: %s", web.method, type(error).__name__, error)
             return _problem(contract, 503, "The memory store cannot be used at the moment")
         return Response(reply.body, reply.status, headers=dict(reply.headers))
+
+    async def _run(self, contract: Contract, asked: _Asked) -> Reply:
+        if asked[1].route.path in OPEN:  # health touches no store, and never waits behind those who do
+            return contract.answer(*asked)
+        self._limiter = self._limiter or anyio.CapacityLimiter(_AT_ONCE)
+        return await to_thread.run_sync(contract.answer, *asked, limiter=self._limiter)
 
     def _owner(self, contract: _Keyed, web: WebRequest) -> str | Response:
         if not self._keys.needed:
@@ -126,8 +136,14 @@ class _Endpoint:
         given = contract.key(web.headers)
         if given is None:
             return _problem(contract, 401, "Missing API key. Add header: X-API-Key: kv-...")
+        address = web.client.host if web.client else ""
         owner = self._keys.owner(given)
-        return _problem(contract, 401, "Invalid or revoked API key.") if owner is None else owner
+        if owner is not None:
+            self._wrong_keys.forget(address)
+            return owner
+        if seconds := self._wrong_keys.count(address):
+            return _problem(contract, 429, "Too many wrong API keys from this address.", retry_after=seconds)
+        return _problem(contract, 401, "Invalid or revoked API key.")
 
 
 def _routed(web: WebRequest) -> Match:
@@ -140,9 +156,10 @@ def _routed(web: WebRequest) -> Match:
     raise HTTPException(405, headers={"Allow": ", ".join([*methods, *(["HEAD"] if "GET" in methods else [])])})
 
 
-def _problem(contract: _Keyed, status: int, message: str) -> Response:
+def _problem(contract: _Keyed, status: int, message: str, retry_after: int = 0) -> Response:
     # The unread rest of the body would be taken for the next request.
-    return Response(json.dumps(contract.refusal(status, message)), status, {"connection": "close"}, "application/json")
+    headers = {"connection": "close"} | ({"retry-after": str(retry_after)} if retry_after else {})
+    return Response(json.dumps(contract.refusal(status, message)), status, headers, "application/json")
 
 
 async def _refusal(web: WebRequest, error: Exception) -> Response:
@@ -158,4 +175,4 @@ def _contract_at(contracts: Sequence[Contract], path: str) -> Contract:
     return next((one for one in contracts if one.routes[0].path.split("/")[1:2] == first), KRONVEX)
 
 
-__all__ = ["CONTRACTS", "MAX_BODY", "create_app"]
+__all__ = ["CONTRACTS", "create_app"]

@@ -35,8 +35,9 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Is no request under way?"""
-        return self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison] -- None until the first request
+        """Is it the client's turn: to ask, or to send the rest of what it asks?"""
+        cycle = self.cycle
+        return cycle is None or cycle.response_complete or cycle.more_body  # pyright: ignore[reportUnnecessaryComparison] -- None until the first request
 
     def _leave_if_unused(self) -> None:
         # Between two requests it is uvicorn's keep-alive that ends a connection: a second clock would end busy ones.

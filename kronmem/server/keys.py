@@ -5,14 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import logging
+import os
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from kronmem.errors import ConfigError
 
 VARIABLE = "KRONMEM_SERVE_KEYS"
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+_log = logging.getLogger("kronmem.server")
 
 Headers = Mapping[str, str]
 
@@ -35,18 +40,37 @@ class Keys:
         return found[0] if found else None
 
 
-def owners(bare: str | None, named: str | None) -> dict[str, str] | None:
-    """Keys to owners, from one key without a name and from `name:key,name:key`; None when there is none.
+def owners(bare: str | None, named: str | None, lines: Iterable[str] = ()) -> dict[str, str] | None:
+    """Keys to owners, from one key without a name, from `name:key,name:key`, and from lines of either form.
 
-    A name may come twice: while a key is being rotated, the old one and the new one own the same memories.
+    None when there is no key. A name may come twice: while a key is being rotated, the old one and the new one own
+    the same memories.
     """
     pairs = [("", bare)] if bare else []
     pairs += [_pair(part) for part in (named or "").split(",") if part.strip()]
+    pairs += [_pair(line) if ":" in line else ("", line) for line in lines]
     found: dict[str, str] = {}
     for name, key in pairs:
         if found.setdefault(_checked(key), name) != name:
             raise ConfigError("one key was given to two names")
     return found or None
+
+
+def read_file(path: Path | None) -> list[str]:
+    """The lines of a file of keys, without blank ones and comments; none without a file."""
+    if path is None:
+        return []
+    try:
+        lines = path.read_text("utf-8").splitlines()
+        loose = os.name == "posix" and path.stat().st_mode & 0o077
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the keys in {path}: {getattr(error, 'strerror', None) or error}") from error
+    if loose:
+        _log.warning("others can read the keys in %s: chmod 600 %s", path, path)
+    found = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not found:
+        raise ConfigError(f"there is no key in {path}")
+    return found
 
 
 def _pair(part: str) -> tuple[str, str]:

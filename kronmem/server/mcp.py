@@ -36,6 +36,8 @@ ROUTES: tuple[AnyRoute, ...] = (
     Route("POST", "/mcp", EmptyRequest, object),
     Route("POST", "/mcp/{agent}", EmptyRequest, object),
 )
+MAX_BODY = 1024 * 1024
+"""In bytes: the SDK parses it on the event loop. The longest text, escaped, has 400,000."""
 HEADER = "x-kronmem-agent"
 
 _owner: ContextVar[str] = ContextVar("kronmem_mcp_owner")
@@ -64,7 +66,7 @@ class McpEndpoint:
     async def answer(self, match: Match, owner: str, web: WebRequest, send: Send) -> None:
         """Answer one request; HTTPException when it names no agent or cannot be read."""
         agent = _named_agent(match.segments, web)
-        body = (await read(web)).body or b""
+        body = (await read(web, MAX_BODY)).body or b""
         manager = await self._started()  # before the variables are set: it outlives this request
         _owner.set(owner)
         _agent.set(agent)

@@ -17,7 +17,7 @@ _Input = tuple[str, Literal["validation", "serialization"], TypeAdapter[object]]
 
 _REF = "#/components/schemas/{model}"
 _ID: Json = {"type": "string", "minLength": 1, "maxLength": ids.MAX_ID, "pattern": ids.ID_PATTERN}
-_IDS = frozenset({"session_id", "session", "after", "id", "name"})
+_IDS = frozenset({"session_id", "session", "after", "id", "name", "supersedes", "superseded_by"})
 _SCHEMES: Json = {
     "Kronvex": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     "BotWire": {"type": "http", "scheme": "basic", "description": "The key is the password."},
@@ -32,6 +32,7 @@ _REFUSALS = {
     "413": "The body is too large",
     "421": "The Host is not served here",
     "422": "The request does not fit",
+    "429": "Too many wrong keys from this address",
     "503": "The store cannot be used at the moment",
 }
 

@@ -9,8 +9,6 @@ from starlette.requests import Request as WebRequest
 
 from kronmem.core.wire import Request
 
-MAX_BODY = 16 * 1024 * 1024
-"""In bytes: twice the largest value of an agent's state."""
 BODY_SECONDS = 30.0
 """How long a body may take to arrive. Slow headers are for a proxy to end."""
 TIMEOUT = 10.0
@@ -19,9 +17,10 @@ TIMEOUT = 10.0
 _CLOSE = {"connection": "close"}
 
 
-async def read(web: WebRequest, seconds: float = BODY_SECONDS) -> Request:
-    """The whole request; HTTPException when it is too large, too slow, or its sender has gone."""
-    body = await _body(web, seconds)
+async def read(web: WebRequest, most: int, seconds: float = BODY_SECONDS) -> Request:
+    """The whole request; HTTPException when it has more than `most` bytes, is too slow, or its sender has gone."""
+    # Nobody waits for the body of a GET, which has no meaning: the open routes can be held up by nobody.
+    body = b"" if web.method in ("GET", "HEAD") else await _body(web, most, seconds)
     headers = tuple((name, value) for name, value in web.headers.items())
     method, path = target(web)
     return Request(method, path, tuple(web.query_params.multi_items()), body, headers, TIMEOUT)
@@ -33,16 +32,16 @@ def target(web: WebRequest) -> tuple[str, str]:
     return "GET" if web.method == "HEAD" else web.method, raw.decode("ascii", "surrogateescape")
 
 
-async def _body(web: WebRequest, seconds: float) -> bytes:
+async def _body(web: WebRequest, most: int, seconds: float) -> bytes:
     declared = web.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > MAX_BODY:
+    if declared.isdecimal() and int(declared) > most:
         raise HTTPException(413, "The body is too large", _CLOSE)
     body = bytearray()
     try:
         with anyio.fail_after(seconds):
             async for chunk in web.stream():
                 body += chunk
-                if len(body) > MAX_BODY:
+                if len(body) > most:
                     raise HTTPException(413, "The body is too large", _CLOSE)
     except TimeoutError:
         raise HTTPException(408, "The body did not arrive in time", _CLOSE) from None

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from kronmem.engine.service import Service
 
-GRACE = 30
-"""Seconds that accepted requests have to finish after SIGTERM."""
+GRACE = 10
+"""Seconds that accepted requests have to finish after SIGTERM: as long as one may wait for the store. A body that
+trickles in is not waited for any longer."""
 
 
 def run(

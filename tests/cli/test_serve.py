@@ -60,6 +60,54 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
     assert ended.stderr == f"kronmem: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
+def answers(url: str, key: str) -> int:
+    return httpx.get(f"{url}/api/v1/agents", headers={"X-API-Key": key}, trust_env=False).status_code
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the list of processes cannot be changed")
+def test_a_key_on_the_command_line_is_warned_about_and_hidden(tmp_path: Path) -> None:
+    with serving(
+        "--json", "--quiet", "--db", str(tmp_path / "m.db"), "--key=kv-bare", "--keys", "ada:kv-ada"
+    ) as process:
+        assert process.stdout
+        url = json.loads(process.stdout.readline())["url"]
+        shown = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
+        assert (answers(url, "kv-bare"), answers(url, "kv-ada"), answers(url, "kv-none")) == (200, 200, 401)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=20)
+    assert shown[-4:-1] == [b"--key=*******", b"--keys", b"**********"]
+    assert "KRONMEM_SERVE_KEY, --keys-file" in said
+    assert "kv-" not in said
+
+
+def test_keys_come_from_the_environment_and_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("# rotated in March\nada:kv-ada\n\nkv-file\n")
+    file.chmod(0o600)
+    words = ("--json", "--quiet", "--db", str(tmp_path / "m.db"), "--keys-file", str(file))
+    with serving(*words, KRONMEM_SERVE_KEY="kv-bare") as process:
+        assert process.stdout
+        url = json.loads(process.stdout.readline())["url"]
+        found = [answers(url, key) for key in ("kv-bare", "kv-ada", "kv-file", "kv-none", "ada:kv-ada")]
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=20)[1] == ""
+    assert found == [200, 200, 200, 401, 401]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "No such file"), ("", "there is no key"), ("a b:x", "name:key"), ("se cret", "characters that no key has")],
+)
+def test_a_file_of_keys_that_cannot_be_used_is_one_sentence(content: str | None, said: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "keys").write_text(content)
+    words = ["serve", "--quiet", "--db", str(tmp_path / "m.db"), "--port", "0", "--keys-file", str(tmp_path / "keys")]
+    ended = CliRunner().invoke(app, words)
+    assert ended.exit_code == 2
+    assert said in ended.stderr
+    assert "se cret" not in ended.stderr
+
+
 @pytest.mark.slow
 def test_for_people_it_is_one_line_and_ctrl_c_ends_it_well(tmp_path: Path) -> None:
     with serving("--quiet", "--db", str(tmp_path / "m.db")) as process:

@@ -70,7 +70,6 @@ def test_any_reasonable_string_names_an_agent(call: Caller, name: str) -> None:
         ("remember", {"content": ""}, ["body", "content"]),
         ("remember", {"content": "   "}, ["body", "content"]),
         ("remember", {"content": "a\x00b"}, ["body", "content"]),
-        ("remember", {"content": "a\ud800b"}, ["body", "content"]),
         ("remember", {"content": "x" * 100_001}, ["body", "content"]),
         ("remember", {"content": 5}, ["body", "content"]),
         ("remember", {"content": "x", "memory_type": ""}, ["body", "memory_type"]),
@@ -103,7 +102,18 @@ def test_bad_input_is_refused_with_its_place_and_not_echoed(call: Caller, path: 
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"\xff\xfe", b"<html>", b"[" * 200_000, b'{"content": NaN}', b"1" * 10_000, b'{"content": "a', b"null"],
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b'{"content": "a\\ud800b"}',
+        b"<html>",
+        b"[" * 200_000,
+        b'{"content": NaN}',
+        b"1" * 10_000,
+        b'{"content": "a',
+        b"null",
+    ],
 )
 def test_a_body_that_is_no_json_object_is_refused(call: Caller, body: bytes) -> None:
     assert call("POST", "remember", body)[0] == 422

@@ -25,6 +25,8 @@ from kronmem.server.contracts.contract import Contract, Translation, detail, jso
 
 MAX_VALUE = 100_000
 """The vendor's bound, in characters."""
+MAX_BODY = 2 * 1024 * 1024
+"""In bytes: the largest value, each of its characters escaped in twelve."""
 
 _PATTERNS = {"namespace": "^[A-Za-z0-9_-]{1,64}$", "key": r"^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,128}$"}
 _NAMESPACE, _KEY = re.compile(_PATTERNS["namespace"]), re.compile(_PATTERNS["key"])
@@ -195,4 +197,4 @@ def _seconds(timestamp: str) -> float:
     return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
 
-BOTWIRE = Contract("BotWire", (_LIST, _GET, _PUT, _DELETE), answer, keys.basic, detail, _PATTERNS)
+BOTWIRE = Contract("BotWire", (_LIST, _GET, _PUT, _DELETE), answer, keys.basic, detail, MAX_BODY, _PATTERNS)

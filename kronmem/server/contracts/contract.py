@@ -23,6 +23,8 @@ class Contract:
     answer: Callable[[Service, Match, Request, str], Reply]
     key: Callable[[Headers], str | None]
     refusal: Callable[[int, str], JsonValue]
+    max_body: int
+    """In bytes."""
     patterns: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     """Of those path parameters that are narrower than our ids."""
 

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from typing_extensions import TypedDict
 
-from kronmem.api import routes
+from kronmem.api import ids, routes
 from kronmem.api.replies import MemoryReply, PageReply, RecallReply, Timestamp
-from kronmem.api.requests import EmptyRequest
+from kronmem.api.requests import EmptyRequest, at_most
 from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
@@ -22,6 +22,8 @@ from kronmem.server.contracts.contract import Contract, Translation, json_reply
 AGENT = "memstore"
 MAX_CONTENT = 10_000
 """The vendor's bound, in characters."""
+MAX_BODY = 2 * 1024 * 1024
+"""In bytes: the longest content, escaped, and the largest metadata that the service takes."""
 
 
 def _split(value: object) -> object:
@@ -55,7 +57,7 @@ class MemstoreRemember(_MemstoreRequest):
     session: SessionId | None = None
     metadata: dict[str, JsonValue] | None = None
     ttl: Annotated[Annotated[int, Field(ge=60, le=315_360_000)] | None, BeforeValidator(_some)] = None
-    tags: Annotated[list[Tag], Field(max_length=100)] | None = None
+    tags: Annotated[list[Tag], Field(max_length=ids.MAX_TAGS), at_most(ids.MAX_TAGS)] | None = None
 
 
 class MemstoreRecall(_MemstoreRequest):
@@ -234,4 +236,4 @@ def _refuse(reply: Reply) -> NoReturn:
     raise StatusError(message, status=400 if reply.status == 422 else reply.status)
 
 
-MEMSTORE = Contract("Memstore", (_REMEMBER, _RECALL, _LIST, _FORGET), answer, keys.bearer, refusal)
+MEMSTORE = Contract("Memstore", (_REMEMBER, _RECALL, _LIST, _FORGET), answer, keys.bearer, refusal, MAX_BODY)

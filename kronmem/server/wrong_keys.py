@@ -1,0 +1,43 @@
+"""Counts wrong keys by the address they come from. Right keys are never counted: many users may share an address."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+ALLOWED = 20
+"""Wrong keys in a row before an address is told to wait: more than a program with a mistyped key tries by itself."""
+WINDOW = 60.0
+"""Seconds after which an address begins anew."""
+_ADDRESSES = 10_000
+"""How many addresses are remembered; the one that was counted first goes first."""
+_log = logging.getLogger("kronmem.server")
+
+
+class WrongKeys:
+    """How many wrong keys each address has tried of late."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._tried: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        """By address: how many, and since when."""
+
+    def count(self, address: str) -> int:
+        """Note a wrong key; the seconds that the address has to wait, 0 while it may go on."""
+        now = self._now()
+        tried, since = self._tried.get(address, (0, now))
+        if now - since >= WINDOW:
+            tried, since = 0, now
+        self._tried[address] = (tried + 1, since)
+        if len(self._tried) > _ADDRESSES:
+            self._tried.popitem(last=False)
+        if tried == ALLOWED:
+            _log.warning("%s tried %d wrong keys in a row and is told to wait", address, tried)
+        return 0 if tried < ALLOWED else math.ceil(since + WINDOW - now)
+
+    def forget(self, address: str) -> None:
+        """The address has a right key."""
+        self._tried.pop(address, None)

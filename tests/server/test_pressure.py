@@ -1,0 +1,162 @@
+"""Faults 44, 46 and 47: wrong keys, large bodies and silent connections hold up nobody else."""
+
+from __future__ import annotations
+
+import json
+import re
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kronmem import InvalidRequestError
+from kronmem.engine.json_body import MAX_VALUES, parse
+from kronmem.server.connection_limit import MOST
+from kronmem.server.contracts.kronvex import MAX_BODY
+from kronmem.server.wrong_keys import ALLOWED, WINDOW, WrongKeys
+from tests.server.conftest import ADA
+from tests.services.kronmem import ServedKronmem
+
+REMEMBER = "/api/v1/agents/pressed/remember"
+STATE = "/api/v1/agents/pressed/state/k"
+
+
+@contextmanager
+def dialled(service: ServedKronmem) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as line:
+        yield line
+
+
+@pytest.fixture
+def guesser(served: ServedKronmem) -> Iterator[httpx.Client]:
+    """Requests from an address of this machine that no other test uses."""
+    with httpx.Client(base_url=served.url, transport=httpx.HTTPTransport(local_address="127.0.0.77")) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/api/v1/agents", "/memory/ns", "/v1/memory/list", "/mcp/pressed"])
+def test_wrong_keys_in_a_row_are_slowed_and_the_right_one_is_served_all_the_while(
+    path: str, guesser: httpx.Client, http: httpx.Client
+) -> None:
+    def asked(client: httpx.Client, key: str) -> httpx.Response:
+        return client.request("POST" if path.startswith("/mcp") else "GET", path, headers={"X-API-Key": key})
+
+    assert asked(guesser, ADA).status_code not in (401, 429)
+    replies = [asked(guesser, f"kv-guess-{number}") for number in range(ALLOWED + 5)]
+    assert [reply.status_code for reply in replies] == [401] * ALLOWED + [429] * 5
+    assert all(1 <= int(reply.headers["retry-after"]) <= WINDOW for reply in replies[ALLOWED:])
+    assert asked(http, "kv-mistyped").status_code == 401  # another address
+    assert asked(guesser, ADA).status_code not in (401, 429)
+    assert asked(guesser, "kv-guess").status_code == 401  # in a row: the right key began it anew
+
+
+def test_an_address_may_try_again_when_its_time_is_over() -> None:
+    time = [0.0]
+    wrong = WrongKeys(lambda: time[0])
+    assert [wrong.count("a") for _ in range(ALLOWED + 1)] == [0] * ALLOWED + [WINDOW]
+    time[0] = WINDOW - 0.5
+    assert (wrong.count("a"), wrong.count("b")) == (1, 0)
+    time[0] = WINDOW
+    assert wrong.count("a") == 0
+
+
+def test_the_addresses_of_wrong_keys_are_not_kept_without_bound() -> None:
+    wrong = WrongKeys()
+    for number in range(20_000):
+        wrong.count(f"2001:db8::{number:x}")
+    assert len(wrong._tried) == 10_000
+
+
+FULL = MAX_BODY - 100
+PATIENCE = 15.0
+"""Seconds for an answer to /health: one, on a machine with fifteen times as much to do."""
+
+
+def filled(unit: str, before: str, after: str) -> bytes:
+    return (before + ",".join([unit] * ((FULL - len(before)) // (len(unit) + 1))) + after).encode()
+
+
+BODIES = {
+    "objects": ("POST", REMEMBER, filled("{}", "[", "]")),
+    "batch": ("POST", "/api/v1/agents/pressed/memories/batch", filled("{}", '{"memories":[', "]}")),
+    "metadata": ("POST", REMEMBER, filled("{}", '{"content":"x","metadata":{"a":[', "]}}")),
+    "state": ("PUT", STATE, filled("{}", '{"value":[', "]}")),
+    "floats": ("PUT", STATE, filled("1.2345678901234567e-300", '{"value":[', "]}")),
+    "escapes": ("PUT", STATE, b'{"value":"' + rb"\u00e9" * (FULL // 6) + b'"}'),
+    "content": ("POST", REMEMBER, b'{"content":"' + rb"\u00e9" * (FULL // 6) + b'"}'),
+    "tags": ("POST", REMEMBER, filled("1", '{"content":"x","tags":[', "]}")),
+    "number": ("PUT", STATE, b'{"value":' + b"1" * FULL + b"}"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BODIES)
+def test_health_is_answered_while_large_bodies_are_read(name: str, unlocked: ServedKronmem) -> None:
+    method, path, body = BODIES[name]
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    with ExitStack() as stack, httpx.Client(base_url=unlocked.url, trust_env=False, timeout=PATIENCE) as http:
+        lines = [stack.enter_context(dialled(unlocked)) for _ in range(3)]
+        for line in lines:
+            line.sendall(head.encode() + body[:-1])
+        assert http.get("/health").status_code == 200
+        for line in lines:
+            line.sendall(body[-1:])
+        while len(select.select(lines, [], [], 0)[0]) < len(lines):
+            assert http.get("/health").status_code == 200
+        assert {line.recv(4096).split()[1] for line in lines} <= {b"200", b"422"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" + b"{}," * (MAX_VALUES + 1) + b"{}]", b"[" + rb'"\\",' * (MAX_VALUES + 1) + b"1]", b"[" * (2 * MAX_VALUES)],
+)
+def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(body: bytes) -> None:
+    with pytest.raises(InvalidRequestError, match="more than 1000000 values"):
+        parse(body)
+
+
+@pytest.mark.parametrize("text", ["{[,", '\\"{[,\\\\', "\\\\", '\\\\\\"', "é,\\n"])
+def test_commas_and_brackets_in_a_text_are_no_values(text: str) -> None:
+    encoded = text * (3_000_000 // len(text))
+    body = f'{{"value": "{encoded}"}}'.encode()
+    assert parse(body) == json.loads(body)
+
+
+def test_a_body_that_a_get_declares_is_not_waited_for(served: ServedKronmem) -> None:
+    with dialled(served) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n")
+        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+        line.sendall(b"12345GET /api/v1/agents HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answered = b""
+        while part := line.recv(65536):
+            answered += part
+        assert b"HTTP/1.1 401" in answered
+
+
+HALVES = {
+    "nothing": b"",
+    "half a header": b"GET /health HTTP/1.1\r\nHost: loc",
+    "half a body": b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{" % REMEMBER.encode(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("half", HALVES)
+def test_thousands_of_silent_connections_make_room_for_those_who_ask(half: str, unlocked: ServedKronmem) -> None:
+    with ExitStack() as stack:
+        for _ in range(6):
+            for line in [stack.enter_context(dialled(unlocked)) for _ in range(MOST)]:
+                line.sendall(HALVES[half])
+            assert httpx.get(f"{unlocked.url}/health", trust_env=False, timeout=60).status_code == 200
+            reply = httpx.post(unlocked.url + REMEMBER, json={"content": "asked"}, trust_env=False, timeout=60)
+            assert reply.status_code == 201
+        process = unlocked._process
+        assert process is not None
+        open_files = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        assert open_files < MOST + 200
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        assert int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) < 1_000_000
