@@ -142,9 +142,13 @@ class Span:
                 self._carried = set_span_in_context(self._inner, self._parent)
         return self._carried
 
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The trace context as headers of a request."""
-        return headers(self.context)
+    @property
+    def trace_id(self) -> str:
+        """The trace that it belongs to, as logs write it; "" for none."""
+        with harmless():
+            if self._inner is not None and (found := self._inner.get_span_context()).is_valid:
+                return f"{found.trace_id:032x}"
+        return ""
 
     @contextmanager
     def current(self) -> Generator[None, None, None]:
@@ -176,9 +180,11 @@ def start(
 
 
 @contextmanager
-def spanned(name: str, attributes: Mapping[str, Value], *, kind: str = "INTERNAL") -> Generator[Span, None, None]:
+def spanned(
+    name: str, attributes: Mapping[str, Value], *, kind: str = "INTERNAL", parent: Context | None = None
+) -> Generator[Span, None, None]:
     """A current span around a block of code; an exception that leaves it is named by its class."""
-    span = start(name, attributes, kind=kind, parent=current())
+    span = start(name, attributes, kind=kind, parent=parent or current())
     try:
         with span.current():
             yield span

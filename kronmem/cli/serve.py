@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -66,6 +67,21 @@ _INSTEAD = {
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No access log on stderr.")]
 
 
+class LogForm(str, Enum):
+    """The form of the access log."""
+
+    text = "text"
+    json = "json"
+
+
+AccessLog = Annotated[
+    LogForm, typer.Option("--access-log", help="A line a request on stderr: text, or json with route and trace id.")
+]
+OpenMetrics = Annotated[
+    bool, typer.Option("--open-metrics", help="Answer /metrics (Prometheus) without a key; it names no agent.")
+]
+
+
 def serve(
     context: typer.Context,
     host: Host = "127.0.0.1",
@@ -76,6 +92,8 @@ def serve(
     keys_file: KeysFile = None,
     allow_host: AllowHost = None,
     agent: PageAgent = None,
+    access_log: AccessLog = LogForm.text,
+    open_metrics: OpenMetrics = False,
     quiet: Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -89,16 +107,33 @@ def serve(
         from kronmem.server.serve import run
 
         _hide_arguments(context)
-        path = _path(db)
-        logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(message)s")
-        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+        path, json_log = _path(db), access_log is LogForm.json
+        _configure_logs(quiet, json_log)
 
         def ready(url: str) -> None:
             page = f"{url}/" + (f"#agent={quote(agent)}" if agent else "")
             said = f"kronmem serves {printing.shown(path)} at {page} (Ctrl-C stops it)"
             printing.as_json({"url": url, "page": page, "db": printing.shown(path)}) if json else printing.line(said)
 
-        run(host, port, path, owners(key, keys, read_file(keys_file)), allow_hosts=allow_host or (), ready=ready)
+        run(
+            host,
+            port,
+            path,
+            owners(key, keys, read_file(keys_file)),
+            allow_hosts=allow_host or (),
+            open_metrics=open_metrics,
+            json_log=json_log,
+            ready=ready,
+        )
+
+
+def _configure_logs(quiet: bool, json_log: bool) -> None:
+    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    if json_log:  # a line is the whole object: nothing stands before it
+        access = logging.getLogger("kronmem.access")
+        access.propagate = False
+        access.addHandler(logging.StreamHandler())
 
 
 def _hide_arguments(context: typer.Context) -> None:

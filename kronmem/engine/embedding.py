@@ -70,6 +70,11 @@ class Embedder:
         self._start()
         self._wake.set()
 
+    @property
+    def waiting(self) -> int:
+        """How many new memories wait for their vectors."""
+        return len(self._due)
+
     def catch_up(self) -> None:
         """Have memories without a vector embedded soon: the text of one has changed."""
         self._behind = True

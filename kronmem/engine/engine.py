@@ -6,10 +6,11 @@ memory say the same.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -39,6 +40,18 @@ _TICK = 1e-6
 """What a timestamp of the API can tell apart."""
 
 
+@dataclass(frozen=True)
+class StoreSize:
+    """Sizes of a store, and the work that this process did on it in passing."""
+
+    agents: int
+    memories: int
+    backlog: int
+    """Memories that wait for their vectors."""
+    sweeps: int
+    swept: int
+
+
 class Engine:
     """The embedded memory over one store."""
 
@@ -48,6 +61,8 @@ class Engine:
         self._embedder = Embedder(store, embed) if embed else None
         self._filler = Filler(store)
         self._codes = CodeCache()
+        self._tally = threading.Lock()
+        self._sweeps = self._swept = 0
 
     def close(self) -> None:
         """Stop background work and close the store."""
@@ -55,6 +70,13 @@ class Engine:
         if self._embedder:
             self._embedder.close()
         self._store.close()
+
+    def size(self, timeout: float) -> StoreSize:
+        """How large the store is, over all owners."""
+        with self._store.read(timeout) as rows:
+            agents, memories = rows.size(self._now())
+            backlog = rows.count_unfilled() + (self._embedder.waiting if self._embedder else 0)
+        return StoreSize(agents, memories, backlog, self._sweeps, self._swept)
 
     # Memories
 
@@ -67,10 +89,12 @@ class Engine:
         new: list[tuple[int, str]] = []
         with self._store.write(place.timeout) as rows:
             self._filler.look(rows)
-            rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
+            swept = rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
             kept = [remember(rows, place, draft, now, new) for draft in drafts]
             space = rows.find_space(place.owner, place.agent)
             count = rows.count(space, now) if space else 0
+        with self._tally:
+            self._sweeps, self._swept = self._sweeps + 1, self._swept + swept
         if self._embedder:
             self._embedder.add(new)
         return kept, count

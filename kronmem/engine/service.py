@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from kronmem.api.requests import valid_id
 from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
 from kronmem.core.wire import Reply, Request
-from kronmem.engine.engine import Engine
+from kronmem.engine.engine import Engine, StoreSize
 from kronmem.engine.handlers import HANDLERS, Invocation
 from kronmem.engine.json_body import parse
 from kronmem.engine.remembering import Place
@@ -53,6 +53,10 @@ class Service:
         except Exception:  # noqa: BLE001 - a service answers every request; the log has the traceback
             _log.exception("%s request failed", match.route.method)
             return _reply(500, {"detail": "Internal error; its traceback is in the log of kronmem.engine"})
+
+    def size(self, timeout: float) -> StoreSize:
+        """How large the store is, over all owners."""
+        return self._engine.size(timeout)
 
     def close(self) -> None:
         """Close the engine and its store."""

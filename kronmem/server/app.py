@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
@@ -19,10 +20,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kronmem.api import paths
-from kronmem.api.routes import Match, Router
+from kronmem.api.routes import AnyRoute, Match, Router
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
 from kronmem.errors import KronmemError
+from kronmem.server import spans
+from kronmem.server.access_log import LogRequest, ServedRequest, log_as_text
 from kronmem.server.contracts.botwire import BOTWIRE
 from kronmem.server.contracts.contract import Contract
 from kronmem.server.contracts.kronvex import KRONVEX
@@ -31,6 +34,7 @@ from kronmem.server.guard import Guard, Hosts
 from kronmem.server.keys import Headers, Keys
 from kronmem.server.mcp import ROUTES as MCP_ROUTES
 from kronmem.server.mcp import McpEndpoint
+from kronmem.server.metrics import METRICS, MetricsEndpoint, RequestMetrics
 from kronmem.server.openapi import document
 from kronmem.server.page import page
 from kronmem.server.requests import read, target
@@ -42,28 +46,48 @@ _AT_ONCE = 16
 _log = logging.getLogger("kronmem.server")
 
 CONTRACTS: tuple[Contract, ...] = (KRONVEX, BOTWIRE, MEMSTORE)
-_ROUTER = Router([*(route for contract in CONTRACTS for route in contract.routes), *MCP_ROUTES])
+_ROUTER = Router([*(route for contract in CONTRACTS for route in contract.routes), *MCP_ROUTES, METRICS])
 _CONTRACT_OF = {route: contract for contract in CONTRACTS for route in contract.routes}
-OPEN = frozenset({"/", "/openapi.json", paths.HEALTH})
+PAGES = ("/", "/openapi.json")
+UNMATCHED = "unmatched"
+_PARAMETER = re.compile(r"\{(agent|memory|session)\}")
+OPEN = frozenset({*PAGES, paths.HEALTH})
 """The only paths that answer without a key: none tells anything about the memories stored."""
 
 
-def create_app(service: Service, keys: Mapping[str, str] | None = None, hosts: Hosts | None = None) -> ASGIApp:
-    """The service as an ASGI app. `keys` maps each API key to its owner; without keys everybody is the owner ''."""
-    mcp = McpEndpoint(service)
+def create_app(
+    service: Service,
+    keys: Mapping[str, str] | None = None,
+    hosts: Hosts | None = None,
+    *,
+    open_metrics: bool = False,
+    log_request: LogRequest = log_as_text,
+) -> ASGIApp:
+    """The service as an ASGI app. `keys` maps each API key to its owner; without keys everybody is the owner ''.
+
+    `open_metrics` lets anybody read /metrics. `log_request` writes the access log.
+    """
+    mcp, requests = McpEndpoint(service), RequestMetrics()
+    others: dict[AnyRoute, _Endpoint] = {**dict.fromkeys(MCP_ROUTES, mcp), METRICS: MetricsEndpoint(service, requests)}
+    opened = OPEN | {METRICS.path} if open_metrics else OPEN
+
+    def finished(request: ServedRequest) -> None:
+        requests.add(request.method, request.route or UNMATCHED, request.status, request.seconds)
+        log_request(request)
+
     app = Starlette(
         routes=[
             Route("/", _page),
             Route("/openapi.json", _document),
             # One row for all contracts: they are routed once, by the path as sent. Starlette matches the decoded
             # path, in which a quoted slash is a slash.
-            Route("/{path:path}", _Endpoint(service, Keys(keys), mcp)),
+            Route("/{path:path}", _Router(service, Keys(keys), others, opened)),
         ],
         exception_handlers={HTTPException: _refusal},
         lifespan=lambda _app: mcp.running(),
     )
     app.router.redirect_slashes = False  # a redirect would repeat a DELETE at an address nobody asked for
-    return Guard(app, hosts or Hosts())
+    return Guard(app, hosts or Hosts(), route_of, finished)
 
 
 async def _page(_web: WebRequest) -> Response:
@@ -92,11 +116,19 @@ class _Keyed(Protocol):
     def refusal(self) -> Callable[[int, str], JsonValue]: ...
 
 
-class _Endpoint:
-    """Answers the requests of all contracts in worker threads, a few at a time."""
+class _Endpoint(_Keyed, Protocol):
+    """Answers routes that belong to no contract."""
 
-    def __init__(self, service: Service, keys: Keys, mcp: McpEndpoint) -> None:
-        self._service, self._keys, self._mcp = service, keys, mcp
+    async def answer(self, match: Match, owner: str, web: WebRequest, send: Send, /) -> None: ...
+
+
+class _Router:
+    """Answers every route but the page's; requests of contracts in worker threads, a few at a time."""
+
+    def __init__(
+        self, service: Service, keys: Keys, others: Mapping[AnyRoute, _Endpoint], opened: frozenset[str]
+    ) -> None:
+        self._service, self._keys, self._others, self._open = service, keys, others, opened
         self._wrong_keys = WrongKeys()
         self._limiter: anyio.CapacityLimiter | None = None  # made inside the event loop it belongs to
 
@@ -106,11 +138,11 @@ class _Endpoint:
         match = _routed(web)
         contract = _CONTRACT_OF.get(match.route)
         # Decided by the route that matched: nothing that a request says of itself can open another one.
-        owner = "" if match.route.path in OPEN else self._owner(contract or self._mcp, web)
+        owner = "" if match.route.path in self._open else self._owner(contract or self._others[match.route], web)
         if isinstance(owner, Response):
             await owner(scope, receive, send)
         elif contract is None:
-            await self._mcp.answer(match, owner, web, send)
+            await self._others[match.route].answer(match, owner, web, send)
         else:
             response = await self._answer(contract, match, owner, web)
             await response(scope, receive, send)
@@ -128,7 +160,7 @@ class _Endpoint:
         if asked[1].route.path in OPEN:  # health touches no store, and never waits behind those who do
             return contract.answer(*asked)
         self._limiter = self._limiter or anyio.CapacityLimiter(_AT_ONCE)
-        return await to_thread.run_sync(contract.answer, *asked, limiter=self._limiter)
+        return await to_thread.run_sync(spans.answer, contract, *asked, limiter=self._limiter)
 
     def _owner(self, contract: _Keyed, web: WebRequest) -> str | Response:
         if not self._keys.needed:
@@ -144,6 +176,15 @@ class _Endpoint:
         if seconds := self._wrong_keys.count(address):
             return _problem(contract, 429, "Too many wrong API keys from this address.", retry_after=seconds)
         return _problem(contract, 401, "Invalid or revoked API key.")
+
+
+def route_of(scope: Scope) -> str:
+    """The route of a request, for spans, metrics and logs; "" when none matches. Never the path, which names agents."""
+    method, path = target(WebRequest(scope))
+    if path in PAGES:
+        return path
+    match = _ROUTER.find(method, path)
+    return _PARAMETER.sub(r"{\1_id}", match.route.path) if match else ""
 
 
 def _routed(web: WebRequest) -> Match:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import logging
 import re
 import socket
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kronmem import tracing
+from kronmem.server import spans
+from kronmem.server.access_log import ServedRequest
 from kronmem.settings import is_loopback
 
 # A name or an address and a port: Starlette makes urls of this header, and / ? # @ would shift their path.
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_log = logging.getLogger("kronmem.access")
+_METHODS = _SAFE | {"POST", "PUT", "PATCH", "DELETE", "CONNECT", "TRACE"}
 
 
 class Hosts:
@@ -60,8 +62,10 @@ def _is_number(name: str) -> bool:
 class Guard:
     """The outermost layer of the app."""
 
-    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
-        self._app, self._hosts = app, hosts
+    def __init__(
+        self, app: ASGIApp, hosts: Hosts, route_of: Callable[[Scope], str], finished: Callable[[ServedRequest], None]
+    ) -> None:
+        self._app, self._hosts, self._route_of, self._finished = app, hosts, route_of, finished
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or refuse it before anything of it is read."""
@@ -69,12 +73,23 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        outgoing = _Outgoing(scope, send, _request_id(headers))
+        outgoing = _Outgoing(scope, send, _request_id(headers), self._route_of(scope))
+        try:
+            if tracing.listening():
+                with spans.serving(outgoing.method, outgoing.route, headers) as span:
+                    outgoing.trace_id = span.trace_id
+                    await self._answer(scope, receive, outgoing, headers)
+                    spans.answered(span, outgoing.status)
+            else:
+                await self._answer(scope, receive, outgoing, headers)
+        finally:
+            self._finished(outgoing.finished())
+
+    async def _answer(self, scope: Scope, receive: Receive, outgoing: _Outgoing, headers: Headers) -> None:
         if refusal := self._refusal(scope["method"], headers):
             await _refuse(outgoing, *refusal)
         else:
             await self._app(scope, receive, outgoing)
-        outgoing.log()
 
     def _refusal(self, method: str, headers: Headers) -> tuple[int, str] | None:
         if not self._hosts.allows(headers.get("host")):
@@ -98,26 +113,33 @@ def _request_id(headers: Headers) -> str:
 
 
 class _Outgoing:
-    """`send`, with the headers that every answer has; remembers the line for the log."""
+    """`send`, with the headers that every answer has; remembers the facts of the request for log and metrics."""
 
-    def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
+    def __init__(self, scope: Scope, send: Send, request_id: str, route: str) -> None:
         self._scope, self._send, self._id = scope, send, request_id
-        self._began, self._status = time.monotonic(), 0
+        self.route, self.status, self.trace_id = route, 0, ""
+        self._began = time.monotonic()
+
+    @property
+    def method(self) -> str:
+        """The method; one that HTTP does not have goes by the conventions' word, or anybody could make up labels."""
+        method: str = self._scope["method"]
+        return method if method in _METHODS else "_OTHER"
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._status = message["status"]
+            self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["x-request-id"] = self._id
             headers.setdefault("cache-control", "no-store")
             headers.setdefault("x-content-type-options", "nosniff")
         await self._send(message)
 
-    def log(self) -> None:
-        """One line, without query and contents: both may be private."""
-        took = (time.monotonic() - self._began) * 1000
+    def finished(self) -> ServedRequest:
+        """The request as it ended."""
         path = self._scope.get("raw_path", b"").decode("ascii", "replace")
-        _log.info("%s %s %s %s %.1fms", self._id, self._scope["method"], path, self._status, took)
+        took = time.monotonic() - self._began
+        return ServedRequest(self._id, self.method, path, self.route, self.status, took, self.trace_id)
 
 
 async def _refuse(send: Send, status: int, detail: str) -> None:

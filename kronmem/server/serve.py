@@ -31,14 +31,18 @@ def run(
     keys: Mapping[str, str] | None = None,
     *,
     allow_hosts: Iterable[str] = (),
+    open_metrics: bool = False,
+    json_log: bool = False,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the file or postgresql:// url at `path`; returns after SIGINT or SIGTERM, with accepted writes finished.
 
-    `keys` maps each key to its owner; without any, only loopback is served. `ready` is told the url.
+    `keys` maps each key to its owner; without any, only loopback is served. `open_metrics` lets anybody read /metrics,
+    `json_log` writes the access log as JSON, `ready` is told the url.
     """
     import uvicorn
 
+    from kronmem.server.access_log import log_as_json, log_as_text
     from kronmem.server.app import create_app
     from kronmem.server.guard import Hosts
 
@@ -50,7 +54,9 @@ def run(
         )
     service = _open(path)
     try:
-        server = uvicorn.Server(_config(create_app(service, keys, Hosts(host, allow_hosts))))
+        log = log_as_json if json_log else log_as_text
+        app = create_app(service, keys, Hosts(host, allow_hosts), open_metrics=open_metrics, log_request=log)
+        server = uvicorn.Server(_config(app))
         with _listening(host, port) as door, _stopped_by_signals(server):
             if ready:
                 ready(_url(host, door))

@@ -186,6 +186,16 @@ class PostgresReader:
         sql = "SELECT number, vectors FROM kronmem.meanings WHERE space = %s AND number = ANY(%s)"
         return dict(self._ask(sql, (space.id, list(numbers))))
 
+    def size(self, now: float) -> tuple[int, int]:
+        sizes = "SELECT count(*), coalesce(sum(count), 0)::bigint FROM kronmem.spaces WHERE NOT gone"
+        spaces, memories = self._ask(sizes, ())[0]
+        expired = f"SELECT count(*) FROM kronmem.memories WHERE expires <= %s AND {_CURRENT}"
+        return spaces, memories - self._ask(expired, (now,))[0][0]
+
+    def count_unfilled(self) -> int:
+        sql = f"SELECT count(*) FROM kronmem.memories WHERE passages = 0 AND {_CURRENT}"
+        return int(self._ask(sql, ())[0][0])
+
     def is_filled(self) -> bool:
         return not self._ask(f"SELECT 1 FROM kronmem.memories WHERE passages = 0 AND {_CURRENT} LIMIT 1", ())
 

@@ -246,21 +246,27 @@ class PostgresWriter(PostgresReader):
     def write_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None:
         self._new.add_receipt(space_key(owner, name), client_id, receipt, now)
 
-    def sweep(self, now: float, receipts_before: float, bound: int) -> None:
+    def sweep(self, now: float, receipts_before: float, bound: int) -> int:
         # One server at a time, and nobody waits: what is left is for the next write.
-        if self._ask(_ANYTHING_OLD, (now, receipts_before))[0][0] and self._try_lock(_SWEEP):
-            self.finish()
-            self._sweep_memories(now, bound)
-            self._run(_SWEEP_RECEIPTS, (receipts_before, bound))
-            self._run("DELETE FROM kronmem.erased WHERE at < %s", (receipts_before,))
-            self.finish()
-            self._forget_spaces()
+        if not self._ask(_ANYTHING_OLD, (now, receipts_before))[0][0] or not self._try_lock(_SWEEP):
+            return 0
+        self.finish()
+        swept = self._sweep_memories(now, bound)
+        self._run(_SWEEP_RECEIPTS, (receipts_before, bound))
+        self._run("DELETE FROM kronmem.erased WHERE at < %s", (receipts_before,))
+        self.finish()
+        self._forget_spaces()
+        return swept
 
-    def _sweep_memories(self, now: float, bound: int) -> None:
+    def _sweep_memories(self, now: float, bound: int) -> int:
+        swept = 0
         sql = f"{_OF_SPACE} AND expires <= %s ORDER BY expires LIMIT %s"
         for space_id, owner, name in self._ask(_EXPIRED_SPACES, (now, bound)):
             if self._try_lock(space_id) and (space := self._stored.find_space(owner, name)) is not None:
-                self.delete(space, [read_row(row) for row in self._ask(sql, (space_id, now, bound))])
+                expired = [read_row(row) for row in self._ask(sql, (space_id, now, bound))]
+                self.delete(space, expired)
+                swept += len(expired)
+        return swept
 
     def _try_lock(self, number: int) -> bool:
         return bool(self._ask("SELECT pg_try_advisory_xact_lock(%s)", (number,))[0][0])

@@ -193,6 +193,15 @@ class SqliteReader:
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return row and str(row[0])
 
+    def size(self, now: float) -> tuple[int, int]:
+        spaces, memories = self._db.execute("SELECT count(*), coalesce(sum(count), 0) FROM spaces").fetchone()
+        expired = self._db.execute(f"SELECT count(*) FROM memories WHERE expires <= ? AND {_CURRENT}", (now,))
+        return spaces, memories - expired.fetchone()[0]
+
+    def count_unfilled(self) -> int:
+        sql = f"SELECT count(*) FROM memories WHERE passages = 0 AND {_CURRENT}"
+        return int(self._db.execute(sql).fetchone()[0])
+
     def is_filled(self) -> bool:
         sql = f"SELECT 1 FROM memories WHERE passages = 0 AND {_CURRENT} LIMIT 1"
         return self._db.execute(sql).fetchone() is None

@@ -162,9 +162,10 @@ class SqliteWriter(SqliteReader):
         values = (owner, name, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now)
         self._db.execute("INSERT OR REPLACE INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
-    def sweep(self, now: float, receipts_before: float, bound: int) -> None:
-        expired = "SELECT key FROM memories WHERE expires <= ? ORDER BY expires LIMIT ?"
-        for (where,) in self._db.execute(expired, (now, bound)).fetchall():
+    def sweep(self, now: float, receipts_before: float, bound: int) -> int:
+        sql = "SELECT key FROM memories WHERE expires <= ? ORDER BY expires LIMIT ?"
+        expired = self._db.execute(sql, (now, bound)).fetchall()
+        for (where,) in expired:
             if row := self._sound(where):
                 self._delete(where >> BITS, row)
             else:
@@ -175,6 +176,7 @@ class SqliteWriter(SqliteReader):
         self._db.executemany("DELETE FROM receipts WHERE owner = ? AND name = ? AND client = ?", gone)
         # No index: an erasure is rare, and the table is empty again when its receipts would have been.
         self._db.execute("DELETE FROM erased WHERE at < ?", (receipts_before,))
+        return len(expired)
 
     def set_state(self, space: Space, key: str, value: str, now: float) -> None:
         sql = """INSERT INTO states(owner, space, key, value, created, updated)

@@ -124,10 +124,10 @@ class MemstoreForgetReply(TypedDict):
     id: str
 
 
-_REMEMBER = Route("POST", "/v1/memory/remember", MemstoreRemember, MemstoreMemoryReply, 201)
-_RECALL = Route("GET", "/v1/memory/recall", MemstoreRecall, MemstoreRecallReply)
-_LIST = Route("GET", "/v1/memory/list", MemstoreList, MemstoreListReply)
-_FORGET = Route("DELETE", "/v1/memory/forget/{memory}", EmptyRequest, MemstoreForgetReply)
+REMEMBER = Route("POST", "/v1/memory/remember", MemstoreRemember, MemstoreMemoryReply, 201)
+RECALL = Route("GET", "/v1/memory/recall", MemstoreRecall, MemstoreRecallReply)
+LIST = Route("GET", "/v1/memory/list", MemstoreList, MemstoreListReply)
+FORGET = Route("DELETE", "/v1/memory/forget/{memory}", EmptyRequest, MemstoreForgetReply)
 
 _MISSING = {
     "content": ("invalid_content", "content is required and must be a string."),
@@ -161,11 +161,11 @@ def _invalid(error: ValidationError) -> JsonValue:
 
 
 def _answer(to: Translation, match: Match, request: Request) -> object:
-    if match.route is _REMEMBER:
+    if match.route is REMEMBER:
         return _remember(to, MemstoreRemember.model_validate_json(request.body or b"null"))
-    if match.route is _RECALL:
+    if match.route is RECALL:
         return _recall(to, MemstoreRecall.model_validate(_query(request)))
-    if match.route is _LIST:
+    if match.route is LIST:
         return _list(to, MemstoreList.model_validate(_query(request)))
     return _forget(to, match.segments["memory"])
 
@@ -236,4 +236,4 @@ def _refuse(reply: Reply) -> NoReturn:
     raise StatusError(message, status=400 if reply.status == 422 else reply.status)
 
 
-MEMSTORE = Contract("Memstore", (_REMEMBER, _RECALL, _LIST, _FORGET), answer, keys.bearer, refusal, MAX_BODY)
+MEMSTORE = Contract("Memstore", (REMEMBER, RECALL, LIST, FORGET), answer, keys.bearer, refusal, MAX_BODY)
