@@ -1,0 +1,1 @@
+"""Spans: the recorder that the tests share."""
