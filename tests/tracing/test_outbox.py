@@ -120,6 +120,7 @@ Client(sys.argv[1], outbox=sys.argv[2]).remember_later("ada", "Ada likes tea")
 """
 
 
+@pytest.mark.slow
 def test_a_delivery_after_a_kill_is_linked_to_the_span_of_the_killed_process(
     kind: str, recorder: Recorder, tmp_path: Path
 ) -> None:
