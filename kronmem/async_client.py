@@ -515,8 +515,9 @@ class AsyncClient:
         Memories of the same id or text stay as they are. At a service other than kronmem it is an `UnsupportedError`.
         """
         restored = 0
-        for part in self._wiring.exported(memories):
-            restored += await self._run(calls.restore(agent_id, part))
+        with self._wiring.tracer.around("restore"):
+            for part in self._wiring.exported(memories):
+                restored += await self._run(calls.restore(agent_id, part))
         return restored
 
     async def agents(self) -> list[AgentInfo]:

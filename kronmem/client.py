@@ -490,8 +490,9 @@ class Client:
         Memories of the same id or text stay as they are. At a service other than kronmem it is an `UnsupportedError`.
         """
         restored = 0
-        for part in self._wiring.exported(memories):
-            restored += self._run(calls.restore(agent_id, part))
+        with self._wiring.tracer.around("restore"):
+            for part in self._wiring.exported(memories):
+                restored += self._run(calls.restore(agent_id, part))
         return restored
 
     def agents(self) -> list[AgentInfo]:

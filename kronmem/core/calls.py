@@ -338,6 +338,7 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
         body=to_json({"memories": rows}),
         headers=JSON,
         creates=True,
+        subject=list(memories),
         needs="importing times and history",
     )
 

@@ -32,6 +32,7 @@ OPERATIONS = {
     "remember_later": "create_memory",
     "remember_many": "create_memory",
     "restore": "create_memory",
+    "restore": "create_memory",
     "upsert": "upsert_memory",
     "recall": "search_memory",
     "inject_context": "search_memory",
@@ -204,7 +205,7 @@ def _known(name: str, agent_id: str | None, subject: object) -> dict[str, Value]
         if subject.key is not None or subject.supersedes is not None:
             found[tracing.OPERATION] = OPERATIONS["upsert"]
     elif isinstance(subject, list):
-        found[COUNT] = len(cast("list[Draft]", subject))
+        found[COUNT] = len(cast("list[object]", subject))
     elif isinstance(subject, str):
         found |= {RECORD: subject, COUNT: 1}
     if name == "remember_later":
@@ -214,8 +215,8 @@ def _known(name: str, agent_id: str | None, subject: object) -> dict[str, Value]
 
 def _session(subject: object) -> str | None:
     if isinstance(subject, list):
-        drafts = cast("list[Draft]", subject)
-        return drafts[0].session_id if drafts else None
+        many = cast("list[Draft | Memory]", subject)
+        return many[0].session_id if len({one.session_id for one in many}) == 1 else None
     if isinstance(subject, (Draft, MemoryFilter)):
         return subject.session_id
     asked = subject.asked if isinstance(subject, ContextQuery) else subject

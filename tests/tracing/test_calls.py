@@ -110,6 +110,17 @@ def test_many_questions_are_one_span_each_under_one(place: str, kind: str, recor
     assert sorted((attributes(one)[STORE], attributes(one)[COUNT]) for one in spans[4:6]) == [("ada", 1), ("bob", 0)]
 
 
+def test_restoring_an_export_is_one_span_a_batch_under_one(place: str, kind: str, recorder: Recorder) -> None:
+    with asked_at(place, kind) as client:
+        stored(client, "Ada likes tea", "Ada likes milk")
+        exported = client.memories("ada")
+        recorder.clear()
+        client.restore("bob", exported)
+        spans = recorder.calls()
+    assert [path(one, spans) for one in spans] == [["restore", "create_memory"], ["restore"]]
+    assert (attributes(spans[0])[STORE], attributes(spans[0])[COUNT]) == ("bob", 2)
+
+
 def test_other_calls_have_no_span_and_still_belong_to_the_callers_trace(kind: str, recorder: Recorder) -> None:
     with RawServer([respond(200, body=[])]) as server, shell(kind, server.url, outbox=False, retry=Retry(1)) as client:
         with TRACER.start_as_current_span("turn"):
