@@ -81,7 +81,7 @@ def create_app(
             Route("/openapi.json", _document),
             # One row for all contracts: they are routed once, by the path as sent. Starlette matches the decoded
             # path, in which a quoted slash is a slash.
-            Route("/{path:path}", _Router(service, Keys(keys), others, opened)),
+            Route("/{path:path}", _Dispatcher(service, Keys(keys), others, opened)),
         ],
         exception_handlers={HTTPException: _refusal},
         lifespan=lambda _app: mcp.running(),
@@ -122,7 +122,7 @@ class _Endpoint(_Keyed, Protocol):
     async def answer(self, match: Match, owner: str, web: WebRequest, send: Send, /) -> None: ...
 
 
-class _Router:
+class _Dispatcher:
     """Answers every route but the page's; requests of contracts in worker threads, a few at a time."""
 
     def __init__(

@@ -32,7 +32,6 @@ OPERATIONS = {
     "remember_later": "create_memory",
     "remember_many": "create_memory",
     "restore": "create_memory",
-    "restore": "create_memory",
     "upsert": "upsert_memory",
     "recall": "search_memory",
     "inject_context": "search_memory",
