@@ -57,6 +57,11 @@ class _Scope(Generic[C]):
             return self._session_id
         return inputs.session(_ask(self._session_id, "session_id"))
 
+    @property
+    def fixed(self) -> bool:
+        """Whether it is the same agent and session at every call: False with a callable id."""
+        return not callable(self._agent_id) and not callable(self._session_id)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({_shown(self._agent_id)}, session_id={_shown(self._session_id)})"
 

@@ -10,6 +10,7 @@ from kronmem.autogen.attach import attach
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.default_client import give_back, take_client
 from kronmem.autogen.messages import Message
+from kronmem.autogen.recall import ContextHook
 from kronmem.packs.bounded_call import bounded, bounded_thread
 from kronmem.packs.capture import Extract
 from kronmem.packs.checks import check_blocking
@@ -25,7 +26,7 @@ def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: in
     """Put the memories about `query` into the agent's system message, in place of an earlier block of ours.
 
     The answer is the block: "" when nothing fits or memory does not answer within `timeout` seconds, and then the
-    message stays as it is.
+    message stays as it is. A callable id is asked now: the message is for that user alone.
     """
     log = LogOnce(str(check_blocking(memory)))
     block = ""
@@ -44,7 +45,8 @@ class MemoryAgent(ConversableAgent):
 
     Without `memory` it uses the default store of this machine or environment, as `Client().agent(agent_id)` does; all
     agents of a process share one client for it, and `close` gives it back. `memory_query` also puts the memories about
-    it into the system message, when that is first needed.
+    it into the system message, when that is first needed; with a callable id they are shown with each reply instead,
+    for a system message is one for all users.
     """
 
     _query: str | None = None
@@ -72,7 +74,9 @@ class MemoryAgent(ConversableAgent):
             memory = self._client.agent(agent_id or "")
         self.memory = memory
         self.attachment = attach(memory, self, recall, capture, limit, 20, timeout, tuple(read_from), ttl_days)
-        self._query, self._timeout = memory_query, timeout
+        self._query, self._timeout = memory_query if memory.fixed else None, timeout
+        if memory_query is not None and not memory.fixed:
+            self.attachment.recall(self, ContextHook(self, memory, memory_query, timeout), "context")
 
     @property
     def system_message(self) -> str:

@@ -38,9 +38,9 @@ class Attachment:
     def __exit__(self, *_: object) -> None:
         self.detach()
 
-    def recall(self, agent: ConversableAgent, hook: RecallHook) -> None:
+    def recall(self, agent: ConversableAgent, hook: RecallHook, part: str = "recall") -> None:
         """Let an agent recall before it replies, unless it does already."""
-        if self._claim(agent, "recall"):
+        if self._claim(agent, part):
             self._hook(agent, BEFORE_REPLY, hook)
             self._hook(agent, f"a_{BEFORE_REPLY}", hook.call_async)
             self._undo[agent].append(wrap(agent, "generate_reply", hook.replying))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
+from types import MappingProxyType
 
 from kronmem import AgentMemory
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.messages import Message, question, words
 from kronmem.packs.bounded_call import attempt, bounded_thread
-from kronmem.packs.injected_block import render_block
+from kronmem.packs.injected_block import fence_context, render_block
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import recall_beside
 from kronmem.packs.warmup import is_cold, load_engine
@@ -22,8 +23,15 @@ MAX_TURNS = 256
 MOST_LOADING = 60.0
 """Seconds for the import of the engine, which takes tenths of one; no deadline of the user's is spent on it."""
 
-_prepared: ContextVar[tuple[RecallHook, AgentMemory, str] | None] = ContextVar("kronmem_prepared", default=None)
-"""The block for the reply that this task is about to make."""
+CONTEXT_LIMIT = 8
+"""Memories in a context, as in that of `prime`."""
+
+Prepared = tuple[AgentMemory, str]
+"""For whom a block was made, and the block."""
+_prepared: ContextVar[Mapping[RecallHook, Prepared | None]] = ContextVar(
+    "kronmem_prepared", default=MappingProxyType({})
+)
+"""The blocks for the reply that this task is about to make."""
 
 
 class RecallHook:
@@ -74,7 +82,7 @@ class RecallHook:
         """Around an awaited reply: recall in another thread, for the hook to find."""
         self._go_last()
         history = self._agent.chat_messages.get(sender) if messages is None and sender is not None else messages
-        token = _prepared.set(await self._prepared_block(history or []))
+        token = _prepared.set({**_prepared.get(), self: await self._prepared_block(history or [])})
         try:
             yield
         finally:
@@ -87,14 +95,14 @@ class RecallHook:
                 hooks.remove(hook)
                 hooks.append(hook)
 
-    async def _prepared_block(self, messages: list[Message]) -> tuple[RecallHook, AgentMemory, str] | None:
+    async def _prepared_block(self, messages: list[Message]) -> Prepared | None:
         try:
             return await self._prepare(messages)
         except Exception as error:  # noqa: BLE001 -- nobody to read the block, or no user: the hook does without
             self._log.failed(error)
             return None
 
-    async def _prepare(self, messages: list[Message]) -> tuple[RecallHook, AgentMemory, str] | None:
+    async def _prepare(self, messages: list[Message]) -> Prepared | None:
         found = self._question(messages)
         if found is None:
             return None
@@ -107,7 +115,7 @@ class RecallHook:
             with self._log.swallowing():
                 block = await bounded_thread(partial(self._recall, memory, asked, list(messages)), self._timeout)
             self._note(memory, asked, block)
-        return self, memory, block
+        return memory, block
 
     def _question(self, messages: list[Message]) -> tuple[int, str] | None:
         return question(messages, self._agent.name) if self._agent.llm_config else None
@@ -123,9 +131,9 @@ class RecallHook:
         return [*messages[:at], {"role": "user", "name": "memory", "content": block}, *messages[at:]]
 
     def _block(self, memory: AgentMemory, asked: str, messages: list[Message], new_turn: bool) -> str:
-        prepared = _prepared.get()
-        if prepared is not None and prepared[0] is self and prepared[1] == memory:
-            return prepared[2]
+        prepared = _prepared.get().get(self)
+        if prepared is not None and prepared[0] == memory:
+            return prepared[1]
         block = self._known(memory, asked, new_turn)
         if block is None:
             if is_cold(memory.client):
@@ -152,3 +160,20 @@ class RecallHook:
         named = any(one != memory.agent_id for one in self._read_from)
         # AutoGen executes fenced code found in the messages of an agent that may run code: a memory is never run.
         return render_block(hits, memory.agent_id, named=named).replace("```", "'''")
+
+
+class ContextHook(RecallHook):
+    """Shows the memories about one query before everything that was said: for an agent with many users.
+
+    A system message is one for all of them, and two may be served at the same time.
+    """
+
+    def __init__(self, agent: ConversableAgent, memory: AgentMemory, query: str, timeout: float) -> None:
+        super().__init__(agent, memory, CONTEXT_LIMIT, timeout, LogOnce(str(memory)))
+        self._query = query
+
+    def _question(self, messages: list[Message]) -> tuple[int, str] | None:
+        return (0, self._query) if messages and self._agent.llm_config else None
+
+    def _recall(self, memory: AgentMemory, asked: str, messages: list[Message]) -> str:
+        return fence_context(memory.inject_context(asked, self._limit), memory.agent_id).replace("```", "'''")

@@ -84,7 +84,8 @@ async def test_one_recall_serves_all_model_calls_of_a_turn(client: AsyncClient) 
             return await client.recall(agent_id, query, *args, **options)
 
     model = scripted.Scripted(("remember", {"content": TEA}), ("remember", {"content": "More"}), "Done.")
-    await agent(model, plugin(Counting("sqlite://"), capture=False)).ask(ASKED)
+    async with Counting("sqlite://") as counting:
+        await agent(model, plugin(counting, capture=False)).ask(ASKED)
     assert len(model.prompts) == 3
     assert asked == [ASKED]
 

@@ -35,7 +35,7 @@ class Together:
     def close(self) -> None: ...
 
 
-@pytest.mark.parametrize("kind", ["attached", "MemoryAgent"])
+@pytest.mark.parametrize("kind", ["attached", "MemoryAgent", "MemoryAgent of many users"])
 def test_five_chats_wait_for_memory_at_the_same_time_and_the_loop_for_none(kind: str) -> None:
     with Client.local(":memory:") as inner, OpenAIServer(lambda _: "Green tea it is, as ever.") as server:
         inner.remember("ann", "Ann drinks green tea.")
@@ -48,9 +48,8 @@ def test_five_chats_wait_for_memory_at_the_same_time_and_the_loop_for_none(kind:
                 attach_memory(client.agent("ann"), helper, timeout=60)
                 return helper
             options = {"llm_config": server.llm_config(), "human_input_mode": "NEVER"}
-            return MemoryAgent(
-                f"helper-{number}", memory=client.agent("ann"), memory_query="tea", timeout=60, **options
-            )
+            memory = client.agent("ann" if kind == "MemoryAgent" else lambda: "ann")
+            return MemoryAgent(f"helper-{number}", memory=memory, memory_query="tea", timeout=60, **options)
 
         async def main() -> int:
             chats = [

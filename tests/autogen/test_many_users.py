@@ -122,6 +122,32 @@ def test_without_a_user_nothing_is_shown_kept_or_found(client: Client) -> None:
     assert [agent.name for agent in client.agents()] == ["user-00"]
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_context_of_one_user_is_in_no_system_message_of_another(client: Client, asynchronous: bool) -> None:
+    people = ["user-00", "user-01"]
+    for name in people:
+        client.remember(name, f"{name} prefers concise answers.", "preference")
+    with OpenAIServer(lambda _: "Fine.") as server:
+        memory, options = (
+            client.agent(current_user.get),
+            {"llm_config": server.llm_config(), "human_input_mode": "NEVER"},
+        )
+        helper = MemoryAgent("helper", "You help.", memory=memory, memory_query="task context", timeout=60, **options)
+        for name in [*people, *people]:
+            token, person = current_user.set(name), user(name)
+            if asynchronous:
+                asyncio.run(person.a_initiate_chat(helper, message="Go on, please.", silent=True, max_turns=1))
+            else:
+                person.initiate_chat(helper, message="Go on, please.", silent=True, max_turns=1)
+            current_user.reset(token)
+        assert [names(prompt) for prompt in server.prompts] == [{name} for name in [*people, *people]]
+        assert helper.system_message == "You help."
+        for system, context, asked in map(contents, server.prompts):
+            assert (system, asked) == ("You help.", "Go on, please.")
+            assert is_fenced(context)
+        helper.close()
+
+
 def test_a_memory_agent_serves_many_users_too(client: Client) -> None:
     with OpenAIServer(lambda request: f"{sorted(names(request['messages']))[0]}, the harbour is open.") as server:
         helper = MemoryAgent(
