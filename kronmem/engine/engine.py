@@ -31,7 +31,7 @@ from kronmem.engine.remembering import (
     restore,
     update,
 )
-from kronmem.engine.store import Erased, Filter, NewRow, Page, Reader, Row, Space, StateValue, Store, Totals
+from kronmem.engine.store import Erased, Filter, NewRow, Page, Reader, Row, Space, StateValue, Store, Totals, Writer
 from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
 
 ANY_TIME = -1.0
@@ -86,13 +86,16 @@ class Engine:
         The same text in the same session is one memory, and so is the same id.
         """
         now = self._now()
-        new: list[tuple[int, str]] = []
-        with self._store.write(place.timeout) as rows:
+
+        def work(rows: Writer) -> tuple[list[Kept], int, int, list[tuple[int, str]]]:
+            new: list[tuple[int, str]] = []
             self._filler.look(rows)
             swept = rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
             kept = [remember(rows, place, draft, now, new) for draft in drafts]
             space = rows.find_space(place.owner, place.agent)
-            count = rows.count(space, now) if space else 0
+            return kept, rows.count(space, now) if space else 0, swept, new
+
+        kept, count, swept, new = self._store.commit(work, place.timeout)
         with self._tally:
             self._sweeps, self._swept = self._sweeps + 1, self._swept + swept
         if self._embedder:

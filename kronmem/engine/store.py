@@ -6,14 +6,16 @@ engine, so that two stores cannot give two answers. Nothing here does I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pydantic import JsonValue
 
 from kronmem.api.requests import Sort
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -305,6 +307,9 @@ class Store(Protocol):
 
     def read(self, timeout: float) -> AbstractContextManager[Reader]: ...
     def write(self, timeout: float) -> AbstractContextManager[Writer]: ...
+    def commit(self, work: Callable[[Writer], T], timeout: float) -> T:
+        """Do `work` in a write, and answer its result once that is durable; may share a transaction with others."""
+        ...
 
     def note(self) -> AbstractContextManager[Writer]:
         """A write that may be lost and never waits: `DeadlineError` when it would have to."""

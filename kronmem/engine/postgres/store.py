@@ -6,8 +6,9 @@ The same tables, decisions and answers as the SQLite store. Connecting, waiting 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from kronmem.engine.postgres.pool import PostgresPool, Transaction
 from kronmem.engine.postgres.reading import PostgresReader
@@ -22,6 +23,8 @@ _NOTE = f"{_WRITE}; SET LOCAL synchronous_commit = off"
 _NOTE_TIME = 1.0
 _MUTED = 60.0
 """Seconds for which a role that may not write is not asked to count accesses again."""
+
+T = TypeVar("T")
 
 
 class PostgresStore:
@@ -46,6 +49,11 @@ class PostgresStore:
             rows = PostgresWriter(session)
             yield rows
             rows.finish()
+
+    def commit(self, work: Callable[[PostgresWriter], T], timeout: float) -> T:
+        """Do `work` in a write. The server flushes the commits of several connections together."""
+        with self.write(timeout) as rows:
+            return work(rows)
 
     @contextmanager
     def note(self) -> Generator[PostgresWriter]:

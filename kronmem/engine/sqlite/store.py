@@ -6,13 +6,17 @@ Every acknowledged write is on disk (WAL, synchronous FULL). Opening, waiting an
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TypeVar
 
+from kronmem.engine.sqlite.group_commit import GroupCommit
 from kronmem.engine.sqlite.reading import SqliteReader
 from kronmem.engine.sqlite.schema import SCHEMA
 from kronmem.engine.sqlite.writing import SqliteWriter
 from kronmem.sqlite_file import FileSchema, SqliteFile
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -20,6 +24,7 @@ class SqliteStore:
 
     def __init__(self, path: str, schema: FileSchema = SCHEMA) -> None:
         self._file = SqliteFile(path, schema, _teach)
+        self._group = GroupCommit(self.write)
 
     @contextmanager
     def read(self, timeout: float) -> Generator[SqliteReader]:
@@ -32,6 +37,10 @@ class SqliteStore:
         """A durable change: on disk when the block has ended, undone if it raises."""
         with self._file.transaction("BEGIN IMMEDIATE", timeout) as connection:
             yield SqliteWriter(connection)
+
+    def commit(self, work: Callable[[SqliteWriter], T], timeout: float) -> T:
+        """Do `work` in a write; threads that write at once share a transaction."""
+        return self._group.run(work, timeout)
 
     @contextmanager
     def note(self) -> Generator[SqliteWriter]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 
 from pydantic import JsonValue
 
@@ -17,6 +18,18 @@ from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 
 class SqliteWriter(SqliteReader):
     """The `Writer` of a SQLite database."""
+
+    @contextmanager
+    def savepoint(self) -> Generator[None]:
+        """A part of the transaction that alone is undone if it raises."""
+        self._db.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK TO part")
+            raise
+        finally:
+            self._db.execute("RELEASE part")
 
     # Spaces
 
