@@ -2,11 +2,12 @@
 
 Each row is an environment of its own: every Python from 3.10 to 3.13 on this machine, the lowest allowed dependencies,
 every version of a framework that a pack names, and one for each extra that holds nothing else and runs the blocks and
-examples that name it. Prints a table at the end; the exit code counts the failures.
+examples that name it; one runs the kill storms in full. Prints a table at the end; the exit code counts the failures.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,8 @@ PACKS: dict[str, tuple[str, ...]] = {
     "mcp": ("-m", "slow or not slow"),
 }
 
+STORMS = ("tests/outbox/test_storms.py", "tests/outbox/test_kills.py", "-m", "slow", "-k", "storm")
+
 
 @dataclass(frozen=True)
 class Row:
@@ -56,6 +59,7 @@ class Row:
     python: str
     install: tuple[str, ...]
     tests: tuple[str, ...] = ("tests",)
+    variables: tuple[tuple[str, str], ...] = ()
     extra: str | None = None
     """Set: no tests, but the blocks and examples of the pages that name this extra."""
 
@@ -67,13 +71,16 @@ def rows() -> list[Row]:
     lowest = (".[server,cli]", *TESTING, "kronvex==0.5.2", "botwire==0.2.1", *LOWEST)
     packs = ("tests", *(f"--ignore=tests/{folder}" for folder in PACKS))
     found.append(Row("lowest dependencies", next(iter(pythons.values())), lowest, packs))
+    found.append(
+        Row("kill storms", next(iter(pythons.values())), (".[dev]",), STORMS, (("KRONMEM_TEST_KILLS", "100"),))
+    )
     return [*found, *_packs(pythons), *_extras(pythons)]
 
 
 def _extras(pythons: dict[str, str]) -> list[Row]:
     newest = pythons[max(pythons, key=_number)]
     named = {extra: f".[{extra}]" if extra else "." for extra in snippets.extras()}
-    return [Row(f"extra {extra or 'none'}", newest, (package,), (), extra) for extra, package in named.items()]
+    return [Row(f"extra {extra or 'none'}", newest, (package,), (), extra=extra) for extra, package in named.items()]
 
 
 def _packs(pythons: dict[str, str]) -> list[Row]:
@@ -117,6 +124,7 @@ def run(row: Row) -> str:
             cwd=ROOT,
             capture_output=True,
             text=True,
+            env={**os.environ, **dict(row.variables)},
         )
         lines = [line for line in ran.stdout.strip().splitlines() if line]
         if ran.returncode:

@@ -18,7 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+import trustme
+
 from tests.services.kronmem import free_port
+from tests.services.proxies import reached
 from tests.services.raw import Action, RawServer, drip, gzip_bomb, hang, head, reset, respond
 
 ROOT = Path(__file__).parent.parent.parent
@@ -134,6 +138,14 @@ SCENARIOS: dict[str, list[Callable[[Service], Action]]] = {
 }
 
 
+STRAY_WAYS = {
+    "plain": "",
+    "tls": ", through TLS",
+    "proxy": ", through a proxy",
+    "connect": ", through CONNECT and TLS",
+}
+
+
 def child(library: str, url: str, home: str, what: str) -> Any:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": home, "KRONMEM_HOME": home, "MEM0_TELEMETRY": "False"}
     command = [sys.executable, "-c", HARNESS, url, home, what, str(DEADLINE)]
@@ -168,8 +180,9 @@ def play_kill(library: str) -> str:
             return f"{KILLED - arrived} of {KILLED} lost, {len(service.rows) - arrived} twice"
 
 
-def play_stray(library: str) -> str:
+def play_stray(library: str, way: str) -> str:
     """The service sends a second reply after its first one: is it taken for the answer to the next question?"""
+    authority = trustme.CA()
 
     def answer(server: RawServer, connection: Any, request: Any) -> None:
         if request.method != "POST" or "query" not in (request.body or {}):
@@ -177,9 +190,15 @@ def play_stray(library: str) -> str:
         else:
             connection.write(_found("mine") + _found("of somebody else"))
 
-    with tempfile.TemporaryDirectory() as home, RawServer(lambda _connection, _request: answer) as service:
-        _, second = child(library, service.url, home, "ask")
-        return "the next answer is " + ("somebody else's" if "of somebody else" in second else "its own")
+    service = RawServer(lambda _connection, _request: answer)
+    with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as environment:
+        authority.cert_pem.write_to_path(f"{home}/authority.pem")
+        environment.setenv("SSL_CERT_FILE", f"{home}/authority.pem")
+        with reached(way, service, authority, environment) as (url, _):
+            answers = child(library, url, home, "ask")
+    if not isinstance(answers, list):
+        return "no answer"
+    return "the next answer is " + ("somebody else's" if "of somebody else" in answers[1] else "its own")
 
 
 def _found(content: str) -> bytes:
@@ -205,7 +224,9 @@ def main() -> None:
     print("|---" * (len(libraries) + 1) + "|")
     for name, faults in SCENARIOS.items():
         print(f"| {name} |", " | ".join(play(library, faults) for library in libraries), "|", flush=True)
-    print("| two replies to one question |", " | ".join(play_stray(library) for library in libraries), "|", flush=True)
+    for way, words in STRAY_WAYS.items():
+        played = " | ".join(play_stray(library, way) for library in libraries)
+        print(f"| two replies to one question{words} | {played} |", flush=True)
     print("| service down, then kill -9 |", " | ".join(play_kill(library) for library in libraries), "|")
 
 
