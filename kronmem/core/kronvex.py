@@ -7,9 +7,9 @@ The server's habits, and the module that handles each:
 
 habit                                                               handled in
 ------------------------------------------------------------------- ------------------------------------------------
-ids are UUIDs; agents are made by name, not atomically              names: one resolution per name and process
-a demo key has one agent and allows one                             names: the empty one is given the user's name
-any id that reads as a UUID is 404, not 422                         names: a 404 about the agent looks for the name
+ids are UUIDs; agents are made by name, not atomically              agent_names: one resolution per name and process
+a demo key has one agent and allows one                             agent_names: the empty one is given the user's name
+any id that reads as a UUID is 404, not 422                         agent_names: a 404 about the agent looks for the name
 other types are refused, episodic ones re-classified                remember_fields, sent_type, to_memory
 a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
 pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
@@ -21,7 +21,7 @@ a name in the query adds rows past every filter                     keep, kronve
 inject-context holds superseded text, ignores session and type      calls.inject_context: made from the memories
 the listing shows superseded rows                                   paging
 ids are the server's own, and no route reads one memory             kronvex_reading: by metadata, by an empty PATCH
-a used-up day says Retry-After 86400 and ends at midnight UTC       kronvex_signs.until_midnight
+a used-up day says Retry-After 86400 and ends at midnight UTC       kronvex_detection.until_midnight
 every 50th store merges like rows without session, tags and id      said: by forget and README; pinned ones are spared
 """
 
