@@ -9,7 +9,7 @@ habit                                                               handled in
 ------------------------------------------------------------------- ------------------------------------------------
 ids are UUIDs; agents are made by name, not atomically              agent_names: one resolution per name and process
 a demo key has one agent and allows one                             agent_names: the empty one is given the user's name
-any id that reads as a UUID is 404, not 422                         agent_names: a 404 about the agent looks for the name
+any id that reads as a UUID is 404, not 422                         agent_names: a 404 about it looks for the name
 other types are refused, episodic ones re-classified                remember_fields, sent_type, to_memory
 a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
 pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
