@@ -26,6 +26,7 @@ settings.register_profile("kronmem", deadline=None, suppress_health_check=[Healt
 settings.load_profile("kronmem")
 
 VARIABLES = (
+    "COVERAGE_PROCESS_START",  # processes that tests start are killed, interrupted and timed: they are not measured
     "KRONMEM_URL",
     "KRONMEM_API_KEY",
     "KRONVEX_API_KEY",

@@ -25,7 +25,7 @@ def test_a_client_closed_while_it_queues_leaves_no_thread_behind() -> None:
         client = Client(server.url, api_key="kv-x", timeout=1.0)
         with pytest.MonkeyPatch.context() as patch:
             put = OutboxFile.put
-            patch.setattr(OutboxFile, "put", lambda *args: (put(*args), client.close()))
+            patch.setattr(OutboxFile, "put", lambda *args, **options: (put(*args, **options), client.close()))
             client.remember_later("ann", SAID)
         for thread in threading.enumerate():
             if thread.name == "kronmem-outbox":
