@@ -60,6 +60,8 @@ class AgentFramework:
 
 
 class Ag2:
+    middleware: Sequence[Any] = ()
+
     def __init__(self, agent_id: str | Callable[[], str], url: str, timeout: float) -> None:
         from kronmem.ag2 import KronmemPlugin
 
@@ -71,7 +73,7 @@ class Ag2:
         from tests.ag2 import scripted
 
         model = scripted.Scripted(*answers)
-        reply = await Agent("helper", config=model, plugins=[self.plugin]).ask(words)
+        reply = await Agent("helper", config=model, plugins=[self.plugin], middleware=self.middleware).ask(words)
         texts = [[scripted.text(event) for event in prompt] for prompt in model.prompts]
         kept = [scripted.text(event) for event in await reply.history.get_events()]
         return Seen(reply.body, texts, scripted.results(model.prompts[-1]), kept)
