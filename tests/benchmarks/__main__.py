@@ -53,6 +53,7 @@ def main() -> None:
         (parts.in_agents, rounds, 5 if quick else 15),
         (parts.inside, rounds, 1_000 if quick else 10_000),
         (parts.grown, rounds, 2_000 if quick else 20_000),
+        (parts.traced, rounds, 100 if quick else 500),
     ]
     rows: list[Row] = []
     for part in work:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.benchmarks import calls, embedded, fan_out, growth, imports, turns
+from tests.benchmarks import calls, embedded, fan_out, growth, imports, tracing, turns
 from tests.benchmarks.measure import Row
 
 LATENCY = 45.0
@@ -32,6 +32,11 @@ def fanned(rounds: int, count: int) -> Iterator[Row]:
     yield Row("the same, no latency", "httpx = 1", fan_out.bounded(0.0, rounds, count).against("httpx"))
     times = fan_out.gathered(LATENCY, rounds, count)
     yield Row(f"asyncio.gather of {count} recalls, {LATENCY:.0f} ms", "kronmem = 1", times.against("kronmem"))
+
+
+def traced(rounds: int, count: int) -> Iterator[Row]:
+    """What tracing costs with and without a listener."""
+    yield from tracing.rows(rounds, count)
 
 
 def had(rounds: int, _: int) -> Iterator[Row]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from opentelemetry import trace
@@ -12,8 +16,9 @@ from opentelemetry.trace import SpanKind
 
 from tests.packs.frameworks import FRAMEWORKS, missing
 from tests.services.in_process import served_in_process
-from tests.tracing.recorder import PROVIDER, Recorder, attributes, installed, names, path
+from tests.tracing.recorder import Recorder, attributes, names, path
 
+ROOT = Path(__file__).parent.parent.parent
 WORDS = "Remember that I am allergic to peanuts, please."
 FACT = "Ada is allergic to peanuts"
 AGENT = "/api/v1/agents/{agent_id}"
@@ -44,17 +49,16 @@ async def test_a_turn_is_one_tree_down_to_the_store(framework: str, recorder: Re
     turn, tool = OWN[framework]
     around: AbstractContextManager[Any] = nullcontext()
     with served_in_process() as url:
-        with installed(PROVIDER):
-            memory = FRAMEWORKS[framework][0]("ada", url, 30.0)
-            if framework == "ag2":
-                from ag2.middleware import TelemetryMiddleware
+        memory = FRAMEWORKS[framework][0]("ada", url, 30.0)
+        if framework == "ag2":
+            from ag2.middleware import TelemetryMiddleware
 
-                memory.middleware = [TelemetryMiddleware(agent_name="helper", capture_content=False)]
-            if framework == "classic":
-                around = trace.get_tracer("test").start_as_current_span("turn")
-            with around:
-                seen = await memory.turn(WORDS, ("remember", {"content": FACT}), "Noted.")
-            await memory.close()
+            memory.middleware = [TelemetryMiddleware(agent_name="helper", capture_content=False)]
+        if framework == "classic":
+            around = trace.get_tracer("test").start_as_current_span("turn")
+        with around:
+            seen = await memory.turn(WORDS, ("remember", {"content": FACT}), "Noted.")
+        await memory.close()
         spans = recorder.wait(lambda spans: turn in names(spans))
     assert seen.answer == "Noted."
     later = of_deliveries(spans)
@@ -88,3 +92,18 @@ async def test_words_captured_in_the_background_belong_to_the_turn(recorder: Rec
     queued = [one for one in spans if attributes(one).get("kronmem.queued")]
     assert {tuple(path(one, spans)) for one in queued} == {("turn", "create_memory")}
     assert all(one.links for one in spans if "kronmem.attempt" in attributes(one))
+
+
+@pytest.mark.slow
+def test_the_picture_of_a_turn_shows_every_layer(tmp_path: Path) -> None:
+    if missing("agentchat"):
+        pytest.skip("agentchat is not installed")
+    picture = tmp_path / "trace.svg"
+    command = [sys.executable, "-m", "tests.benchmarks.trace_picture", str(picture)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    texts = [one.text for one in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")]
+    tree = ["invoke_agent helper", "search_memory", f"POST {AGENT}/recall", "search_memory"]
+    assert [one for one in texts if one in tree][:4] == tree
+    assert {"framework", "client", "server", "engine"} <= set(texts)
+    assert picture.stat().st_size < 10_000
