@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from typing import TypeAlias
 
-FIX = 'pip install "autogen>=0.14.1,<1"'
+FIX = 'pip install "autogen[openai]>=0.14.1,<1"'
 REPAIR = f"pip uninstall -y ag2 pyautogen autogen && {FIX}"
 
 

@@ -9,7 +9,7 @@ from importlib import metadata
 
 FAMILY = ("autogen", "ag2", "pyautogen", "autogen-agentchat", "autogen-core", "autogen-ext", "agent-framework-core")
 CLASSIC = ("autogen", "ag2", "pyautogen", "autogen-agentchat")
-REPAIR = 'pip uninstall -y ag2 pyautogen autogen && pip install "autogen>=0.14.1,<1"'
+REPAIR = 'pip uninstall -y ag2 pyautogen autogen && pip install "autogen[openai]>=0.14.1,<1"'
 
 
 def installed(name: str) -> str | None:

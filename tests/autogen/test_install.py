@@ -19,7 +19,11 @@ GONE = ModuleNotFoundError("No module named 'autogen'", name="autogen")
     [
         (GONE, {}, 'pip install "kronmem[autogen]"'),
         (GONE, {"pyautogen": "0.10.0"}, 'pyautogen 0.10.0 no longer ships `import autogen`. Run: pip install "autogen'),
-        (GONE, {"ag2": "1.2.1"}, 'ag2 1.2.1 no longer ships `import autogen`. Run: pip install "autogen>=0.14.1,<1"'),
+        (
+            GONE,
+            {"ag2": "1.2.1"},
+            'ag2 1.2.1 no longer ships `import autogen`. Run: pip install "autogen[openai]>=0.14.1,<1"',
+        ),
         (
             ImportError("cannot import name 'ConversableAgent'"),
             {"ag2": "1.2.1"},

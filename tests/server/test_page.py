@@ -205,9 +205,12 @@ def test_the_drawer_has_the_id_the_metadata_and_a_form_that_says_what_is_wrong(
     window.click("#save")
     assert "not a JSON object" in window.wait("document.querySelector('#edit-wrong').textContent")
     window.run("(document.querySelector('#edit-metadata').value = '{}', 1)")
-    window.run("(document.querySelector('#edit-content').value = 'User prefers concise answers', 1)")
+    window.run("(document.querySelector('#edit-content').value = 'The project uses PostgreSQL 16', 1)")
     window.click("#save")
-    window.wait("!document.querySelector('#drawer').open")
+    assert "(409)" in window.wait("document.querySelector('#edit-wrong').textContent")  # it is a memory already
+    window.run("(document.querySelector('#edit-content').value = 'Ada asked for the import', 1)")
+    window.click("#save")
+    window.wait("document.querySelector('#list .text').textContent === 'Ada asked for the import'")
     assert told.get("page-agent", stored.id).metadata == {}
     window.click("#list li:first-child .details")
     window.click("#facts dd:nth-of-type(3) button")

@@ -95,6 +95,7 @@ async function save() {
     return $("edit-metadata").focus();
   }
   const memory = shown?.memory;
+  $("edit-wrong").textContent = "";
   try {
     if (memory) await change(memory, different(memory, given), "Saved");
     else await add(given);

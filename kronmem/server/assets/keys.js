@@ -67,6 +67,7 @@ $("undo").onclick = undoLast;
 $("dismiss").onclick = () => { $("toast").hidden = true; };
 $("more").onclick = () => run(loadMore());
 $("range").onchange = showChart;
+addEventListener("pageshow", event => { if (event.persisted) run(loadAgents()); });
 addEventListener("hashchange", () => run(loadAgents()));
 let resizing;
 addEventListener("resize", () => { cancelAnimationFrame(resizing); resizing = requestAnimationFrame(showChart); });
