@@ -125,6 +125,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Release files and connections that this client opened. Nothing that was remembered is lost."""
         if self._owned:
+            self._wiring.closed = True
             if self._post is not None:
                 await anyio.to_thread.run_sync(self._post.close, self._timeout, abandon_on_cancel=True)
             await self._transport.aclose()
@@ -135,6 +136,11 @@ class AsyncClient:
         other = copy.copy(self)
         other._timeout, other._owned = checked_timeout(timeout), False
         return other
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed: every further call is a `ConfigError`."""
+        return self._wiring.closed
 
     @property
     def store(self) -> StoreIdentity:

@@ -101,6 +101,7 @@ class Client:
     def close(self) -> None:
         """Release files and connections that this client opened. Nothing that was remembered is lost."""
         if self._owned:
+            self._wiring.closed = True
             if self._post is not None:
                 self._post.close(self._timeout)
             self._transport.close()
@@ -111,6 +112,11 @@ class Client:
         other = copy.copy(self)
         other._timeout, other._owned = checked_timeout(timeout), False
         return other
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed: every further call is a `ConfigError`."""
+        return self._wiring.closed
 
     @property
     def store(self) -> StoreIdentity:

@@ -92,7 +92,7 @@ class Wiring:
             raise ConfigError("retry must be a Retry: Client(retry=Retry(attempts=3))")
         if redact is not None and not callable(redact):
             raise ConfigError("redact must be a function of a text, such as kronmem.redact_secrets")
-        self.timeout = checked_timeout(timeout)
+        self.timeout, self.closed = checked_timeout(timeout), False
         self._given = transport
         breaker = Breaker(self._changed, address=settings.address_of(self.settings.url))
         self.link = Link(time.monotonic, random.random, retry, breaker, names=self._names())

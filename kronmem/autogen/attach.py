@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from kronmem import AgentMemory, ConfigError
 from kronmem.autogen.capture import CaptureHooks
@@ -18,8 +18,8 @@ from kronmem.packs.warmup import warm_up
 
 _BEFORE_SEND = "process_message_before_send"
 
-# By agent: its memory, and which of the two parts are at work.
-_attached: WeakKeyDictionary[ConversableAgent, tuple[AgentMemory, set[str]]] = WeakKeyDictionary()
+# By agent: the attachment with its memory, which the hooks on the agent keep alive, and which parts of it are at work.
+_attached: WeakKeyDictionary[ConversableAgent, tuple[ref[Attachment], set[str]]] = WeakKeyDictionary()
 
 
 class Attachment:
@@ -29,8 +29,10 @@ class Attachment:
     """
 
     def __init__(self, memory: AgentMemory, timeout: float, capture: CaptureHooks | None) -> None:
-        self._memory, self._timeout, self._capture = memory, timeout, capture
+        self.memory, self._timeout, self._capture = memory, timeout, capture
         self._undo: dict[ConversableAgent, list[Callable[[], None]]] = {}
+        if capture is not None:
+            capture.owner = self
 
     def __enter__(self) -> Attachment:
         return self
@@ -41,6 +43,7 @@ class Attachment:
     def recall(self, agent: ConversableAgent, hook: RecallHook, part: str = "recall") -> None:
         """Let an agent recall before it replies, unless it does already."""
         if self._claim(agent, part):
+            hook.owner = self
             self._hook(agent, BEFORE_REPLY, hook)
             self._hook(agent, f"a_{BEFORE_REPLY}", hook.call_async)
             self._undo[agent].append(wrap(agent, "generate_reply", hook.replying))
@@ -55,7 +58,7 @@ class Attachment:
             self._undo[agent].append(wrap(agent, "a_generate_reply", self._capture.replying_async))
 
     def _claim(self, agent: ConversableAgent, part: str) -> bool:
-        _, parts = _attached.setdefault(agent, (self._memory, set()))
+        _, parts = _attached.setdefault(agent, (ref(self), set()))
         if part in parts:
             return False
         parts.add(part)
@@ -149,14 +152,16 @@ def attach(
 
 def _check_memory(memory: AgentMemory, agents: Iterable[ConversableAgent]) -> None:
     for agent in agents:
-        known = _attached.get(agent)
-        if known is not None and known[0] != memory:
+        first = _attached[agent][0]() if agent in _attached else None
+        if first is not None and first.memory != memory:
             raise ConfigError(
-                f"{agent.name!r} holds the {known[0]} already: a second one would show one user's memories to another. "
+                f"{agent.name!r} holds the {first.memory} already: another would show one user's memories to the next. "
                 "For many users attach one memory with a callable id, client.agent(current_user.get); "
                 "to read a further memory pass read_from=[…]; to write to both give one of them tools with a prefix; "
                 "or detach the first"
             )
+        if first is not None and first.memory.client.closed:
+            first.detach(agent)  # this is the same memory through a client that works
 
 
 def _release(agent: ConversableAgent, part: str) -> None:

@@ -63,6 +63,7 @@ class CaptureHooks:
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
+        self.owner: object = None
 
     def sent(
         self, sender: ConversableAgent, message: Message | str, recipient: Agent, silent: bool | None

@@ -52,6 +52,7 @@ class RecallHook:
         self._agent, self._memory, self._limit = agent, memory.with_timeout(timeout), limit
         self._timeout, self._log, self._read_from = timeout, log, read_from
         self._turns: dict[AgentMemory, tuple[str, str]] = {}
+        self.owner: object = None
 
     def __call__(self, messages: list[Message]) -> list[Message]:
         """Insert the block before the words it belongs to.

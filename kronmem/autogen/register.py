@@ -129,6 +129,7 @@ def _needed(name: str, tools: Tools) -> bool:
 def _connect(memory: AnyMemory, tools: Tools, caller: ConversableAgent, executor: ConversableAgent) -> None:
     """Register the missing tools only: AutoGen warns of each that is registered a second time."""
     for name, function in tools.function_map().items():
+        _replace(executor, name, tools)
         description = function.__doc__ or name
         executed, offered = _executes(executor, name), _offers(caller, name)
         if executed is None and offered is None:
@@ -141,6 +142,17 @@ def _connect(memory: AnyMemory, tools: Tools, caller: ConversableAgent, executor
         known = [] if offered is None else [one for one in offered[1] if one is not tools]
         _offered.setdefault(caller, {})[name] = (memory, [*known, tools])
     run_in_threads(executor, partial(_is_blocking, executor))
+
+
+def _replace(executor: ConversableAgent, name: str, tools: Tools) -> None:
+    """Take away tools of the same memory whose client was closed; callers that were offered them get the new ones."""
+    known = _executes(executor, name)
+    if known is None or known[1] is tools:
+        return
+    _remove(executor, name)
+    for found in _offered.values():
+        if name in found:
+            found[name][1][:] = [tools if one is known[1] else one for one in found[name][1]]
 
 
 def _is_blocking(executor: ConversableAgent, name: str) -> bool:
@@ -187,7 +199,7 @@ def _tools(memory: AnyMemory, executor: ConversableAgent, prefix: str) -> Tools:
         known = _executes(executor, name)
         if (known is not None and known[0] != memory) or (known is None and name in executor.function_map):
             raise _taken(name, known and known[0], executor)
-        if known is not None:
+        if known is not None and not known[0].client.closed:
             found = known[1]
     return memory_tools(memory, prefix) if found is None else found
 

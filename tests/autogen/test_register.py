@@ -12,7 +12,7 @@ import pytest
 from autogen import ConversableAgent
 
 from kronmem import AgentMemory, AsyncClient, Client, ConfigError, memory_tools
-from kronmem.autogen import register_memory, unregister_memory
+from kronmem.autogen import attach_memory, register_memory, unregister_memory
 from tests.autogen.agents import assistant, manager, tool_names, tool_results, user
 from tests.autogen.conftest import Chat
 from tests.services.openai import Answer, OpenAIServer, call
@@ -74,6 +74,27 @@ def test_the_same_file_through_another_client_is_the_same_memory(tmp_path: Path)
         helper, ann = assistant(server), user()
         first = register_memory(one.agent("ann"), caller=helper, executor=ann)
         assert register_memory(other.agent("ann"), caller=helper, executor=ann) is first
+
+
+def test_a_new_client_takes_over_from_one_that_was_closed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with OpenAIServer(lambda _: "TERMINATE") as server:
+        helper, other, ann = assistant(server), assistant(server, "other"), user()
+        for number in range(3):
+            with Client(url) as client:
+                for caller in (helper, other):
+                    register_memory(client.agent("ann"), caller=caller, executor=ann)
+                attach_memory(client.agent("ann"), [helper, ann], timeout=60)
+                assert ann.function_map["remember"](f"Note {number} on the harbour.").startswith("Stored")
+                ann.send(f"Sentence number {number} on the lighthouse.", helper, request_reply=False, silent=True)
+                assert len(list(client.memories("ann"))) == 2 * (number + 1)
+        assert client.closed
+        with Client(url) as client:
+            for caller in (helper, other):
+                unregister_memory(client.agent("ann"), caller=caller, executor=ann)
+                config: Any = caller.llm_config  # no dict in some versions
+                assert "tools" not in config or not config["tools"]
+        assert not ann.function_map
 
 
 def test_one_set_of_tools_serves_the_user_of_each_call(client: Client, chat: Chat) -> None:
