@@ -55,6 +55,12 @@ class ServedKronmem:
                 time.sleep(0.02)
         raise RuntimeError("the service does not answer")
 
+    @property
+    def pid(self) -> int:
+        """The process that serves."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """SIGKILL: no goodbye, no clean-up."""
         self._end(signal.SIGKILL)
