@@ -77,13 +77,15 @@ def test_a_damaged_row_that_runs_out_is_swept_with_the_others(tmp_path: Path) ->
         assert client.agents()[0].memory_count == 1
 
 
-def test_doctor_names_the_damaged_one(change: str, tmp_path: Path) -> None:
+def test_doctor_names_the_damaged_ones(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
+    texts = [f"The heron of number {number} lives by the river" for number in range(len(DAMAGE) + 1)]
     with Client.local(path) as client:
-        memory = client.remember("team", TEXTS[0])
-        client.remember("team", TEXTS[1])
+        ids = [memory.id for memory in client.remember_many("team", texts)]
     assert CliRunner().invoke(app, ["doctor", "--db", str(path)]).exit_code == 0
-    damage(path, change, TEXTS[0])
+    for text, change in zip(texts, DAMAGE.values(), strict=False):
+        damage(path, change, text)
     seen = CliRunner().invoke(app, ["doctor", "--db", str(path)])
     assert seen.exit_code == 1
-    assert f"damaged and left out: team: {memory.id};" in seen.stdout
+    named = seen.stdout.partition("damaged and left out: ")[2]
+    assert [one in named for one in ids] == [True] * len(DAMAGE) + [False]
