@@ -6,8 +6,9 @@ import json
 import re
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -297,3 +298,20 @@ def test_a_write_that_was_accepted_is_finished_before_the_server_ends(tmp_path: 
         assert process.wait(10) == 0
         assert service.contents("guarded") == ["half a body when the signal came"]
         assert not (tmp_path / "memory.db-wal").exists()
+
+
+@pytest.mark.slow
+def test_a_body_that_trickles_does_not_hold_the_end(tmp_path: Path) -> None:
+    """Fault 49: the client goes on sending one byte after another, without end."""
+    with ServedKronmem(tmp_path / "memory.db") as service, dialled(service) as line:
+        line.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{" % WRITE.encode())
+        httpx.get(f"{service.url}/health", trust_env=False)  # by now the other request is being read
+        process = service._process
+        assert process is not None
+        process.send_signal(signal.SIGTERM)
+        while process.poll() is None:
+            with suppress(OSError):
+                line.sendall(b" ")
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+        assert process.returncode == 0

@@ -226,6 +226,19 @@ def test_no_content_adds_or_closes_a_fence(hits: list[Hit], source: str) -> None
 
 
 @settings(deadline=None)
+@given(HITS, HOSTILE)
+def test_only_memories_begin_lines_and_each_begins_one(hits: list[Hit], source: str) -> None:
+    """Fault 50: no type, speaker or text makes a line, an item or a label of its own."""
+    if not (block := render(hits, source=source)):
+        return
+    lines = block.split("\n")
+    assert block.splitlines() == lines
+    begun = [line for line in lines[2:-1] if not line.startswith("   ")]
+    assert [line.split(". (")[0] for line in begun] == [str(number) for number in range(1, len(begun) + 1)]
+    assert len(begun) <= len(hits)
+
+
+@settings(deadline=None)
 @given(HITS, HOSTILE, st.integers(-10, 600))
 def test_a_block_is_never_longer_than_asked_for(hits: list[Hit], source: str, max_chars: int) -> None:
     block = render(hits, source=source, max_chars=max_chars)
