@@ -40,6 +40,13 @@ _ENCODED = re.compile(
 _NAMED = {"lt": "<", "sol": "/", "bsol": "/", "num": "#", "semi": ";"}
 _DECODINGS = 4
 """Passes over what an encoding hides another encoding in: more than any reader takes back by itself."""
+_FOLLOWING = {
+    "<": ("me", "m&", "m%", "m/", "&", "%"),
+    "&": ("#", "am", "lt", "so", "bs", "nu", "se"),
+    "%": tuple("01234567"),
+    "/": ("x", "u"),
+}
+"""How each of those signs can go on."""
 _FENCE = re.compile("<(?=/*memory)")
 
 
@@ -139,7 +146,17 @@ def _attribute(source: str) -> str:
 def _harmless(text: str) -> str:
     """The one place where text loses its control characters and its power over the fence."""
     clean = _CONTROLS.sub("", _LINE_BREAKS.sub("\n", text))
-    return _defused(clean) if _OPENING.search(clean) else clean
+    return _defused(clean) if any(_leads_on(clean, sign) for sign in _OPENING.finditer(clean)) else clean
+
+
+def _leads_on(text: str, sign: re.Match[str]) -> bool:
+    """Whether a fence or an encoding may begin here, by the next two letters: most signs are ruled out by them."""
+    meant, at, following = _plain(sign.group()), sign.end(), ""
+    while at < len(text) and len(following) < 2:
+        following += _plain(text[at])
+        following = following.lstrip("/") if meant == "<" else following
+        at += 1
+    return following.startswith(_FOLLOWING[meant])
 
 
 def _defused(text: str) -> str:
