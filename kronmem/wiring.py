@@ -42,6 +42,7 @@ Redact = Callable[[str], str]
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 MOST_HITS_EMBEDDED = 100
+"""Hits of one recall: Kronvex has 20; more than a hundred fit into no prompt and are a listing."""
 
 log = logging.getLogger("kronmem")
 

@@ -26,8 +26,11 @@ MAX_TAGS = 100
 MAX_CONTENT = 32_000
 """Kronvex embeds at most 8,192 tokens of a text, which are about 32,000 Latin letters."""
 MAX_SERVED_CONTENT = 100_000
+"""Three times the client's, for redactions that lengthen a text."""
 MAX_TAG = 100
+"""Our own bound: a tag is a word or two, and each is a row of the index."""
 MAX_SERVED_TAG = 255
+"""As long as an id may be."""
 MAX_METADATA = 64_000
 """In characters; each is at most six bytes of JSON."""
 MAX_SERVED_METADATA = 1_000_000

@@ -38,13 +38,17 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""The statuses that mean "later" rather than "never"; a 500 may be a fault that passes."""
 LONGEST_PAUSE = 30.0
 """Seconds between two probes of a failing service: a restart of it goes unnoticed for no longer."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How often a call is tried and how long it waits in between (full jitter, doubling up to `longest`)."""
+    """How often a call is tried and how long it waits in between (full jitter, doubling up to `longest`).
+
+    With the defaults all attempts fit well into the default deadline of ten seconds.
+    """
 
     attempts: int = 3
     first: float = 0.25
@@ -112,7 +116,10 @@ class Breaker:
 
 @dataclass
 class RetryBudget:
-    """Bounds the load that retries add to an outage: each costs a token, each success earns a fifth of one."""
+    """Bounds the load that retries add to an outage: each costs a token, each success earns a fifth of one.
+
+    In a lasting outage that is ten retries at once and then at most one for every five successes: 20 % more load.
+    """
 
     tokens: float = 10.0
     most: float = 10.0

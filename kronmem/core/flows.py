@@ -17,6 +17,7 @@ from kronmem.models import Erasure, Memory
 T = TypeVar("T")
 
 BATCH = 100
+"""Memories of one bulk import: the most that Kronvex takes."""
 
 
 def remember_many(

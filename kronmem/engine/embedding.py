@@ -21,8 +21,11 @@ from kronmem.errors import StoreError, TransportError
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 _BATCH = 64
+"""Texts for the model at a time: closing waits for one batch at most."""
 _BACKLOG = 10_000
+"""New memories that wait in memory for a vector; those beyond are found in the store later."""
 _ASKED_AT_ONCE = 4
+"""Questions with the model at a time: models use several cores each, and later ones are ranked by words alone."""
 _log = logging.getLogger("kronmem.engine")
 
 

@@ -15,6 +15,7 @@ from itertools import islice
 from kronmem.engine import passages, terms, word_vectors
 
 KIND_BITS = 2
+"""For the four kinds of `SPEAKER`."""
 PASSAGE_BITS = 10
 NUMBER_SHIFT = KIND_BITS + PASSAGE_BITS
 MAX_PASSAGES = 1 << PASSAGE_BITS
@@ -24,6 +25,7 @@ QUESTION_WORDS = 12
 
 QUESTION = 1
 REPLY = 2
+"""The bits of a kind."""
 _REPLYING = frozenset({"assistant", "tool"})
 _ENDED_BEFORE = re.compile(r"[.!]\s|[。！]")
 

@@ -20,6 +20,7 @@ MAX_LENGTH = (1 << LENGTH_BITS) - 1
 _PART = struct.Struct("<HHH")
 """One passage of a posting: `passage << 2 | kind`, how many times the term occurs there, how many terms it has."""
 _MOST = 0xFFFF
+"""The largest number that a field of `_PART` holds."""
 
 
 def labels_of(only: Filter) -> list[str]:

@@ -18,6 +18,8 @@ from kronmem.engine.store import Found
 
 K1 = 0.6
 B = 0.3
+"""BM25's own numbers, half and less of the textbook's 1.2 and 0.75: passages are short and of about one length, so
+that neither a repeated word nor the length tells much."""
 SOFT = 0.4
 """A related term counts so much of its similarity: less than half, since meaning is measured besides."""
 RELATED = 3
@@ -31,6 +33,7 @@ COMPANY = (0.36, 0.14)
 FEW = 100
 """A smaller space counts as this large: among five memories, being in two of them is no sign of being common."""
 MAX_TERMS = 64
+"""Of a question: more than the words of any passage, and a bound for a text that was pasted in."""
 MAX_SOFTENED = 16
 """Of a long question, only so many terms bring their relatives: the work for one recall is bounded."""
 
@@ -42,7 +45,9 @@ _INFLECTION = {
     "episodic": 14.0,
     "context": 3.0,
 }
+"""In days, by type: the numbers of Kronvex's server, so that a confidence means the same there and here."""
 _OTHER_INFLECTION = 30.0
+"""The one number that Kronvex documents."""
 
 
 @dataclass(frozen=True)

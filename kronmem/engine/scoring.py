@@ -21,6 +21,7 @@ from kronmem.engine.indexing import KIND_BITS, NUMBER_SHIFT, QUESTION
 SCANNED = 200
 """So many passages that are close by their codes are compared exactly, and the hundred best by words."""
 BY_WORDS = 100
+"""As many as a recall may ask for: words alone can fill it."""
 SPEAKER = (1.0, 0.7, 0.75, 0.525)
 """By kind: a statement, a bare question, and the same by an assistant or a tool.
 
@@ -31,7 +32,8 @@ chat resembles the next one more than its answer does, and twenty of them would 
 """
 CLEAR = 0.6
 TAIL = 0.3
-"""After a hit at least that similar, others are left out that have less than this share of it."""
+"""After a hit at least that similar, others are left out that have less than this share of it. `python -m
+tests.benchmarks.recall_quality` shows the price of other numbers."""
 FAINT = 0.1
 """After any other, those with less than this share: by then only accidents are left."""
 

@@ -22,6 +22,7 @@ T = TypeVar("T")
 RESERVE = 1024 * 1024
 """Kept free for draining: delivering on a full disk needs room for twice the WAL, which is held below half of this."""
 PAGE = 4096
+"""Bytes of a page: SQLite's default."""
 BUSY = 5.0
 """A file that was found busy is not waited for again during this time, only tried."""
 TRY = 0.05

@@ -20,9 +20,11 @@ from kronmem.errors import (
 DAY = 86_400.0
 """No Retry-After counts for longer: Kronvex's own longest is a day, and a queue that sleeps for years is lost."""
 LONGEST_BACKOFF = 300.0
+"""Seconds between two tries of a lasting outage: its end goes unnoticed for no longer."""
 TRIES = 3
 """A row that got 5xx twice while the service answered something else is suspect; it gets one more try."""
 _ABOUT_TIME = frozenset({408, 425, 429})
+"""4xx that say "later", not "never"."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 MOST_ROWS = 100_000
 MOST_BYTES = 128 * 1024 * 1024
+"""A memory a second for a day, or a thousand texts of the largest size: beyond, somebody has to look."""
 LEASE = 60.0
 """A claim that is not acknowledged within this time belongs to a dead process."""
 KEPT = 30 * 86_400.0

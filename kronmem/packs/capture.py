@@ -84,6 +84,7 @@ class CaptureRules:
 
     extract: Extract | None = None
     min_length: int = 20
+    """Characters: shorter ones ("ok, thanks") state nothing."""
     ttl_days: int | None = None
 
     def accept(self, said: Utterance) -> bool:

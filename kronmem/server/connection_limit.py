@@ -8,6 +8,7 @@ from typing import cast
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST = 500
+"""Connections at a time: half of the 1,024 files that a process may usually open."""
 SILENT_SECONDS = 30.0
 """How long a new connection may take to say what it wants."""
 

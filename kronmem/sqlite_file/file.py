@@ -17,6 +17,7 @@ from kronmem.sqlite_file.thread_slots import Slot, Slots
 
 MEMORY = ":memory:"
 _POOL = 8
+"""Connections of one process to a file: readers run beside each other, and each has a cache of 8 MB."""
 SLICE = 0.1
 """So long a locked file is waited for inside SQLite at a stretch: a fork waits for whoever is inside."""
 REST_AT_FORK = 5.0

@@ -13,8 +13,11 @@ from kronmem.text import extract_rules as rules
 from kronmem.text.context import without_fences
 
 MAX_TEXT_CHARS = 100_000
+"""A longer message is a document: only its beginning is read, in a time that a turn does not notice."""
 MAX_SENTENCE_CHARS = 400
+"""A longer sentence is a list or code, not a fact."""
 _MAX_CLAUSES = 8
+"""Of one sentence: bounds the work, and nobody states more at once."""
 
 
 def extract_facts(text: str) -> list[str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is
     from kronmem.engine.service import Service
 
 _AT_ONCE = 16
+"""Requests in worker threads at a time: more only wait for each other, since the engine is Python."""
 _NO_PSYCOPG = "PostgreSQL needs its extra: pip install 'kronmem[postgres]'"
 
 

@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 AT_ONCE = 64 * 1024
+"""Bytes read at a time: a whole usual reply, and four records of TLS."""
 SHARE = 0.1
 """Of the time that is left, an address with others after it gets so much: one may swallow every packet."""
 

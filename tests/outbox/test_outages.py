@@ -34,7 +34,7 @@ def test_hours_of_failure_set_nothing_aside_and_keep_the_order(tmp_path: Path, h
             with Client(server.url, outbox=tmp_path / "o.db", timeout=2.0) as client:
                 client.remember_later("alice", f"text {number}")
                 client.outbox.flush(0.1)
-                until(lambda: len(texts(server)) > 3 * number)  # the thread goes on trying
+                until(lambda least=3 * number: len(texts(server)) > least)  # the thread goes on trying
                 assert client.outbox.dead() == []
         assert len(texts(server)) > 10
         del server.requests[:]

@@ -17,6 +17,7 @@ from kronmem.engine.postgres.writing import PostgresWriter
 from kronmem.errors import StoreError
 
 _POOL = 8
+"""Connections of one process at most: PostgreSQL allows 100 in all, unless told otherwise."""
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _NOTE = f"{_WRITE}; SET LOCAL synchronous_commit = off"

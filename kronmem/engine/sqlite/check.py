@@ -7,6 +7,7 @@ from kronmem.engine.sqlite.schema import SCHEMA
 from kronmem.sqlite_file import SqliteFile
 
 _SECONDS = 60.0
+"""The time for a whole database: `doctor` may wait for a busy writer, and reads every row."""
 
 
 def damaged(path: str) -> list[str]:
