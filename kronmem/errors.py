@@ -48,11 +48,15 @@ class InvalidInputError(KronmemError):
 
 
 class TransportError(KronmemError):
-    """Nothing usable came back. `sent` tells whether the service may have received the request."""
+    """Nothing usable came back. `sent` tells whether the service may have received the request.
 
-    def __init__(self, message: str, *, sent: bool = True) -> None:
+    `partial`: only a part of the service is away, and calls about other agents go on.
+    """
+
+    def __init__(self, message: str, *, sent: bool = True, partial: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+        self.partial = partial
 
 
 class DeadlineError(TransportError):

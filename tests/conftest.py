@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.services import KronvexServer, TutorialServer
 from tests.services.kronmem import ServedKronmem
+from tests.services.pgbouncer import pooled
 from tests.services.postgres import emptied, new_database, own, some_server
 from tests.shells import SHELLS, shell
 
@@ -90,6 +91,19 @@ def postgres(postgres_server: str) -> str:
     return emptied(postgres_server)
 
 
+@pytest.fixture(scope="session")
+def pooler(postgres_server: str) -> Iterator[str]:
+    """One PgBouncer in transaction mode before it."""
+    with pooled(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_pooled(postgres: str, pooler: str) -> str:
+    """The url of the same database, with nothing in it, behind the pooler."""
+    return pooler
+
+
 @contextmanager
 def opened(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A client of one kind at one service."""
@@ -97,8 +111,8 @@ def opened(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[
         with shell(kind, request.getfixturevalue("served").url, api_key=next(unused)) as client:
             yield client
         return
-    if service == "postgres":
-        with shell(kind, request.getfixturevalue("postgres")) as client:
+    if service.startswith("postgres"):
+        with shell(kind, request.getfixturevalue(service)) as client:
             yield client
         return
     if service == "embedded":
@@ -110,7 +124,7 @@ def opened(service: str, kind: str, request: pytest.FixtureRequest) -> Iterator[
             yield client
 
 
-@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served", "postgres"])
+@pytest.fixture(params=["kronvex", "tutorial", "embedded", "served", "postgres", "postgres_pooled"])
 def service(request: pytest.FixtureRequest) -> str:
     """Which service answers."""
     return str(request.param)

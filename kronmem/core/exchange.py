@@ -15,7 +15,7 @@ from typing import TypeVar
 from kronmem.core import kronvex, kronvex_detection
 from kronmem.core.agent_names import Names, Resolver
 from kronmem.core.steps import Event, Flow, Local, Pause, RepairJournal, Step, local
-from kronmem.core.wire import Call, Reply, Request, read, retry_after
+from kronmem.core.wire import PARTIAL, Call, Reply, Request, read, retry_after
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError, status_class
 
 __all__ = [
@@ -252,13 +252,16 @@ def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | Transpo
     try:
         reply = yield replace(request, timeout=left)
     except TransportError as error:
-        link.breaker.failed(link.now())
+        if error.partial:  # the service answers; what it cannot reach is the home of some agents
+            link.breaker.succeeded()
+        else:
+            link.breaker.failed(link.now())
         return error
     except BaseException:
         link.breaker.abandoned()
         raise
     link.names.vendor = link.names.vendor or kronvex_detection.is_vendor(reply)
-    if reply.status >= 500:
+    if reply.status >= 500 and PARTIAL not in reply.headers:
         link.breaker.failed(link.now())
     else:
         link.breaker.succeeded()

@@ -39,6 +39,10 @@ class Request:
     timeout: float = 10.0
 
 
+PARTIAL = "kronmem-partial"
+"""The header of a 503 that concerns some agents only: the node of the database that they live on is away."""
+
+
 @dataclass(frozen=True)
 class Reply:
     """One HTTP-shaped reply. Header names are lower case; `at` is the wall-clock second it arrived."""

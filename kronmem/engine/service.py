@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
+import time
+from dataclasses import replace
 from urllib.parse import unquote
 
 from pydantic import JsonValue, ValidationError
@@ -19,6 +21,7 @@ from kronmem.engine.engine import Engine, StoreSize
 from kronmem.engine.handlers import HANDLERS, Invocation
 from kronmem.engine.json_body import parse
 from kronmem.engine.remembering import Place
+from kronmem.engine.store import UndoneError
 from kronmem.errors import InvalidRequestError, KronmemError, StatusError
 
 _ROUTER = Router(ROUTES)
@@ -63,6 +66,14 @@ class Service:
         self._engine.close()
 
     def _answer(self, match: Match, request: Request, owner: str) -> Reply:
+        began = time.monotonic()
+        try:
+            return self._once(match, request, owner)
+        except UndoneError:  # nothing was committed
+            left = request.timeout - (time.monotonic() - began)
+            return self._once(match, replace(request, timeout=left), owner)
+
+    def _once(self, match: Match, request: Request, owner: str) -> Reply:
         route, ids = match.route, _ids(match)
         place = Place(owner, ids.get("agent", ""), request.timeout)
         body = route.request.model_validate(_body(route, request))

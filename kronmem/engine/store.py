@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from pydantic import JsonValue
 
 from kronmem.api.requests import Sort
+from kronmem.errors import TransportError
 
 T = TypeVar("T")
 
@@ -286,7 +287,7 @@ class Writer(Reader, Protocol):
     def count_access(self, space: Space, numbers: Sequence[int]) -> None: ...
     def write_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None: ...
     def sweep(self, now: float, receipts_before: float, bound: int) -> int:
-        """Delete what has expired, at most `bound` rows of each kind; how many memories that were."""
+        """Delete expired rows, at most `bound` of each kind, now or after the commit; how many were since the last."""
         ...
 
     def set_state(self, space: Space, key: str, value: str, now: float) -> None: ...
@@ -300,6 +301,13 @@ class Writer(Reader, Protocol):
     def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
         """Current memories that still have the index entries of schema 1."""
         ...
+
+
+class UndoneError(TransportError):
+    """The store rolled the transaction back through no fault of the call: once more may well succeed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sent=False)
 
 
 class Store(Protocol):

@@ -21,9 +21,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kronmem.api import paths
 from kronmem.api.routes import AnyRoute, Match, Router
-from kronmem.core.wire import Reply, Request
+from kronmem.core.wire import PARTIAL, Reply, Request
 from kronmem.engine.service import Service
-from kronmem.errors import KronmemError
+from kronmem.errors import KronmemError, TransportError
 from kronmem.server import spans
 from kronmem.server.access_log import LogRequest, ServedRequest, log_as_text
 from kronmem.server.contracts.botwire import BOTWIRE
@@ -153,7 +153,7 @@ class _Dispatcher:
             reply = await self._run(contract, asked)
         except KronmemError as error:
             _log.error("%s %s: %s", web.method, type(error).__name__, error)
-            return _problem(contract, 503, "The memory store cannot be used at the moment")
+            return _unusable(contract, error)
         return Response(reply.body, reply.status, headers=dict(reply.headers))
 
     async def _run(self, contract: Contract, asked: _Asked) -> Reply:
@@ -195,6 +195,13 @@ def _routed(web: WebRequest) -> Match:
     if not methods:
         raise HTTPException(404)
     raise HTTPException(405, headers={"Allow": ", ".join([*methods, *(["HEAD"] if "GET" in methods else [])])})
+
+
+def _unusable(contract: Contract, error: KronmemError) -> Response:
+    response = _problem(contract, 503, "The memory store cannot be used at the moment")
+    if isinstance(error, TransportError) and error.partial:
+        response.headers[PARTIAL] = "agent"  # callers need not leave the other agents alone
+    return response
 
 
 def _problem(contract: _Keyed, status: int, message: str, retry_after: int = 0) -> Response:

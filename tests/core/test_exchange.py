@@ -319,6 +319,21 @@ def test_retries_are_bounded_by_a_budget_that_successes_refill() -> None:
     assert budget.spend()
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [Reply(503, b"{}", {"kronmem-partial": "agent"}), TransportError("a node is away", partial=True)],
+    ids=["served", "direct"],
+)
+def test_agents_on_a_dead_node_keep_the_breaker_closed_for_all_others(answer: Reply | TransportError) -> None:
+    clock = Clock()
+    known = link(clock)
+    for _ in range(20):
+        with pytest.raises((ServerError, TransportError)):
+            Steps(exchange(RECALL, known, 10), clock, *[answer] * 3).run()
+    assert known.breaker.state == "closed"
+    assert Steps(exchange(RECALL, known, 10), clock, FOUND).run() == []
+
+
 def test_a_refusal_keeps_the_breaker_closed() -> None:
     clock = Clock()
     known = link(clock)

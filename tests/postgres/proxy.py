@@ -10,7 +10,7 @@ from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
 
 WRITE = b"INSERT INTO kronmem.memories("
-COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
+COMMIT = b"; COMMIT\x00"
 
 
 class Proxy:
@@ -18,7 +18,7 @@ class Proxy:
 
     def __init__(self, url: str, *, heard: bool, times: int = 1) -> None:
         parts = urlsplit(url)
-        self._folder = parse_qs(parts.query)["host"][0]
+        self._server = _address(url)
         self._heard, self._left = heard, times
         self._door = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = [self._door]
@@ -33,8 +33,8 @@ class Proxy:
                 client, _ = self._door.accept()
             except OSError:
                 return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(f"{self._folder}/.s.PGSQL.5432")
+            server = socket.socket(socket.AF_UNIX if isinstance(self._server, str) else socket.AF_INET)
+            server.connect(self._server)
             self._open += [client, server]
             threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
             threading.Thread(target=self._answer, args=(server, client), daemon=True).start()
@@ -69,6 +69,13 @@ class Proxy:
         for one in self._open:
             _cut(one)
             one.close()
+
+
+def _address(url: str) -> str | tuple[str, int]:
+    parts = urlsplit(url)
+    if folder := parse_qs(parts.query).get("host"):
+        return f"{folder[0]}/.s.PGSQL.5432"
+    return parts.hostname or "127.0.0.1", parts.port or 5432
 
 
 def _read(line: socket.socket) -> Iterator[bytes]:

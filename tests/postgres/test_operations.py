@@ -8,7 +8,7 @@ from pathlib import Path
 from kronmem import Client
 from tests.engine.calling import calling
 from tests.postgres.test_together import assert_sound
-from tests.services.postgres import new_database, own, program
+from tests.services.postgres import needs_own_databases, new_database, own, program
 
 
 def tool(name: str, *arguments: str) -> None:
@@ -17,6 +17,7 @@ def tool(name: str, *arguments: str) -> None:
 
 
 def test_a_dump_restores_everything(database: str, postgres_server: str, tmp_path: Path) -> None:
+    needs_own_databases()
     with calling(database) as call:
         for n in range(20):
             call.as_(agent=f"agent-{n % 3}").remember(f"tea {n} 猫", session_id=f"s{n}", tags=["x"], metadata={"n": n})

@@ -7,19 +7,24 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from kronmem import Client, ConfigError
-from kronmem.engine.postgres.pool import Transaction
+from kronmem.engine.engine import Engine
+from kronmem.engine.postgres.keys import space_key
 from kronmem.engine.postgres.schema import SCHEMA, schema
 from kronmem.engine.postgres.store import PostgresStore
+from kronmem.engine.postgres.transaction import Transaction
+from kronmem.engine.service import Service
 from kronmem.errors import DeadlineError, StoreError, TransportError
-from tests.engine.calling import Caller, calling
+from tests.engine.calling import Caller, Clock, calling
 from tests.services.kronmem import free_port
-from tests.services.postgres import at, own
+from tests.services.postgres import at, needs_own_databases, own
 
 END_OURS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE application_name = 'kronmem' AND datname = current_database()"""
@@ -72,6 +77,8 @@ def test_ten_processes_that_start_at_once_make_one_database(database: str) -> No
 
 def test_memories_are_spread_over_sixteen_partitions(database: str) -> None:
     import psycopg
+
+    needs_own_databases()  # shards take their place
 
     with calling(database) as call:
         for n in range(64):
@@ -148,7 +155,7 @@ def role(database: str) -> Iterator[str]:
 
 
 def as_role(url: str, role: str) -> str:
-    return at(url, own("kronmem_test"), f"{role}:{SECRET}")
+    return at(url, urlsplit(url).path.lstrip("/"), f"{role}:{SECRET}")
 
 
 def test_a_role_that_may_only_read_recalls(database: str, role: str) -> None:
@@ -316,15 +323,24 @@ def test_expired_memories_are_swept_by_one_server_at_a_time(call: Caller, postgr
     assert sql("SELECT sum(count), sum(words) FROM kronmem.spaces WHERE NOT gone").fetchone() == (1, 1)
 
 
-def test_two_agents_with_one_key_are_refused_not_mixed(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("pool", "reading", "writing"):
-        monkeypatch.setattr(f"kronmem.engine.postgres.{module}.space_key", lambda owner, name: 7)
-    with calling(database) as call:
+def test_two_agents_with_one_key_are_refused_not_mixed(database: str) -> None:
+    clock = Clock()
+    store = PostgresStore(database, key_of=lambda owner, name: space_key(owner, name) & 1)
+    with closing(Service(Engine(store, now=clock))) as service:
+        names = [f"agent-{n}" for n in range(9)]
+        call = Caller(service, clock, agent=next(name for name in names if space_key("", name) & 1))
         call.remember("tea")
-        for other in (call.as_(agent="other"), call.as_(owner="someone")):
+        same = next(name for name in names if space_key("", name) & 1 and name != call.agent)
+        owner = next(f"owner-{n}" for n in range(9) if space_key(f"owner-{n}", call.agent) & 1)
+        with pytest.raises(StoreError, match="same key"):
+            call.as_(agent=same).recall("tea")
+        for other in (call.as_(agent=same), call.as_(owner=owner, agent=call.agent)):
             with pytest.raises(StoreError, match="same key"):
                 other.remember("coffee")
+        apart = next(name for name in names if not space_key("", name) & 1)
+        call.as_(agent=apart).remember("coffee")
         assert call.contents() == ["tea"]
+        assert call.as_(agent=apart).contents() == ["coffee"]
 
 
 def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,6 +352,7 @@ def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_database_that_cannot_keep_every_text_is_refused(postgres_server: str) -> None:
     import psycopg
 
+    needs_own_databases()
     name = own("kronmem_latin")
     with psycopg.connect(postgres_server, autocommit=True) as admin:
         admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())

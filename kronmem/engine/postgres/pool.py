@@ -1,8 +1,8 @@
 """Connections to one PostgreSQL database and safe transactions on them, for threads and forks.
 
-The only module that knows psycopg. Nothing is opened before the first transaction. A failure is a typed error that
-names the database, never the password: `DeadlineError` when time was up, `TransportError` when the server is not there
-or gave up, `StoreError` when it refused.
+Nothing is opened before the first transaction, and nothing is left in a connection after one: a pooler may stand
+between, and give it to another program next. Failures are typed errors that name the database, never the password:
+`DeadlineError` when time was up, `TransportError` when the server is not there, `StoreError` when it refused.
 
 psycopg's own pool connects in threads of its own: with the server down, its callers wait for their whole time instead
 of hearing so at once, and a fork leaves it without those threads.
@@ -11,28 +11,31 @@ of hearing so at once, and a fork leaves it without those threads.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import conninfo, errors, pq
 from psycopg.types.numeric import Int8Dumper
 from pydantic import SecretStr
 
-from kronmem.errors import ConfigError, DeadlineError, KronmemError, StoreError, TransportError
-
-Value = str | bytes | int | float | None | list[str] | list[int] | list[float]
+from kronmem.engine.postgres.failures import UNPREPARED, shown, translate
+from kronmem.engine.postgres.transaction import Connection, Transaction, timeout_of
+from kronmem.errors import ConfigError, DeadlineError, StoreError
 
 _LIFETIME = 1800.0
 """Seconds after which a connection is replaced: a new server behind the same name gets its share."""
 _SHORTEST_CONNECT = 2
 """libpq takes no shorter timeout."""
+_PREPARE_AFTER = 5
+"""Uses after which psycopg prepares a statement, as it does by itself."""
+_TAKEOVER = 0.2
+"""Seconds between two rounds over several hosts while none of them is the primary."""
+_ROLLBACK = 1.0
+"""Seconds for a rollback; a connection that takes longer is closed instead."""
 # A machine that vanished says nothing: without these, a read waits for it for hours.
 _DEFAULTS = {
     "application_name": "kronmem",
@@ -41,87 +44,20 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
 }
-# Every statement is served by an index. A plan made when a table was new must not read it from end to end when it is
-# large, and one for sixteen partitions takes longer to make than to run: so make it once.
-_SETTINGS = """
-    SET enable_seqscan = off; SET jit = off; SET max_parallel_workers_per_gather = 0;
-    SET plan_cache_mode = force_generic_plan; SET client_min_messages = error
-"""
+# Every statement is served by an index: a plan made when a table was new must not read it from end to end when it is
+# large.
+_SETTINGS = "SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0"
+# A plan over sixteen partitions takes longer to make than to run: make it once. A distributed planner cannot, and
+# without prepared statements there is nothing to keep it in.
+_PLANNED = "SET LOCAL plan_cache_mode = force_generic_plan"
+# A pooler makes up the process id that it tells its clients: PgBouncer, and all that must route a cancel request.
+_WHO = b"""SELECT pg_backend_pid(), EXISTS (SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'citus')"""
+# A timeout that ends the wait for a synchronous standby makes COMMIT succeed with a warning: the caller's own deadline
+# ends it without an answer instead.
+_COMMIT = b"SET LOCAL statement_timeout = 0; COMMIT"
 
-_orphans: list[psycopg.Connection[Any]] = []
+_orphans: list[Connection] = []
 """Connections of a parent process. Closing them here would say goodbye to the server in the parent's name."""
-
-
-def lock_key(*words: str) -> int:
-    """The number of an advisory lock."""
-    digest = hashlib.blake2b("\0".join(("kronmem", *words)).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
-def space_key(owner: str, name: str) -> int:
-    """The key of a space. Neither an owner nor a name contains a NUL, so no two pairs are the same text."""
-    digest = hashlib.blake2b(f"{owner}\0{name}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
-def shown(url: str) -> str:
-    """The url without its password and its parameters."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    user = f"{parts.username}@" if parts.username else ""
-    return f"postgresql://{user}{host}{parts.path}"
-
-
-class Transaction:
-    """A transaction under way: every statement gets the rest of its time."""
-
-    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], ends: float, granted: float) -> None:
-        self._connection = connection
-        self._ends = ends
-        self._granted = granted
-
-    def ask(self, sql: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and read its rows. The database, not the type checker, knows their types."""
-        self._watch_time()
-        return self._connection.execute(sql.encode(), values or None).fetchall()
-
-    def run(self, sql: str, values: Sequence[Value] = ()) -> int:
-        """Run one statement; how many rows it changed."""
-        self._watch_time()
-        return self._connection.execute(sql.encode(), values or None).rowcount
-
-    def run_many(self, sql: str, values: Iterable[Sequence[Value]]) -> None:
-        """Run one statement for each of `values`, without waiting in between."""
-        self._watch_time()
-        with self._connection.cursor() as cursor:
-            cursor.executemany(sql.encode(), values)
-
-    def attempt(self, sql: str) -> bool:
-        """Run a statement that may fail without ending the transaction."""
-        try:
-            with self._connection.transaction():
-                self._connection.execute(sql.encode())
-        except psycopg.Error:
-            return False
-        return True
-
-    def pipeline(self) -> contextlib.AbstractContextManager[object]:
-        """Send the statements of a block at once and wait at its end."""
-        return self._connection.pipeline()
-
-    def without_timeout(self) -> None:
-        """From here on the transaction may take as long as it takes."""
-        self._connection.execute("SET LOCAL statement_timeout = 0")
-        self._ends = self._granted = float("inf")
-
-    def _watch_time(self) -> None:
-        left = self._ends - time.monotonic()
-        if left >= 0.75 * self._granted:
-            return
-        if left <= 0:
-            raise DeadlineError("the time was up before the database had finished", sent=False)
-        self._connection.execute(_timeout(left).encode(), prepare=False)
-        self._granted = left
 
 
 class PostgresPool:
@@ -132,8 +68,9 @@ class PostgresPool:
         self._url = SecretStr(url)
         self._size = size
         self._pid = os.getpid()
-        self._idle: list[tuple[psycopg.Connection[Any], float]] = []
+        self._idle: list[Connection] = []
         self._free = threading.BoundedSemaphore(size)
+        self._prepares = True
         self._closed = False
 
     def close(self) -> None:
@@ -146,13 +83,16 @@ class PostgresPool:
     def transaction(self, begin: str, timeout: float, *, wait: bool = True) -> Generator[Transaction]:
         """Begin, yield the session, commit; undone if the block raises. Without `wait` only if one is free now."""
         ends = time.monotonic() + timeout
-        with self._slot(timeout if wait else 0.0), self.translated():
-            connection, born = self._begun(begin, ends)
+        with self._slot(timeout if wait else 0.0):
+            with self._translated(None):
+                connection = self._begun(begin, ends)
             try:
-                yield Transaction(connection, ends, max(ends - time.monotonic(), 0.001))
-                connection.execute("COMMIT", prepare=False)
+                with self._translated(connection):
+                    yield Transaction(connection, ends)
+                with self._translated(connection, committing=True):
+                    connection.execute(_COMMIT, prepare=False)
             finally:
-                self._give_back(connection, born)
+                self._give_back(connection)
 
     @contextmanager
     def _slot(self, timeout: float) -> Generator[None]:
@@ -167,104 +107,108 @@ class PostgresPool:
         finally:
             free.release()
 
-    def _begun(self, begin: str, ends: float) -> tuple[psycopg.Connection[Any], float]:
+    def _begun(self, begin: str, ends: float) -> Connection:
         """A connection with a transaction begun. One that broke while it was idle is replaced: nothing was lost."""
-        start = f"{begin}; {_timeout(ends - time.monotonic())}".encode()
         with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
-            connection, born = self._idle.pop()
+            connection = self._idle.pop()
             try:
-                connection.execute(start, prepare=False)
-                return connection, born
+                return self._begin(connection, begin, ends)
             except psycopg.OperationalError:
-                connection.close()
                 self._drop_idle()  # they broke together, most likely
-        connection = self._connect(ends)
-        try:
-            connection.execute(start, prepare=False)
-        except BaseException:
-            connection.close()
-            raise
-        return connection, time.monotonic()
+                if time.monotonic() >= ends:
+                    raise
+        return self._begin(self._connect(ends), begin, ends)
 
-    def _connect(self, ends: float) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(self._conninfo(ends), autocommit=True)
+    def _begin(self, connection: Connection, begin: str, ends: float) -> Connection:
+        prepares = self._prepares and not connection.pooled
+        connection.prepare_threshold = _PREPARE_AFTER if prepares else None
+        connection.ends = ends
+        parts = [begin, _SETTINGS, timeout_of(ends - time.monotonic())]
+        if prepares and not connection.distributed:
+            parts.append(_PLANNED)
         try:
-            # One type for all integers: else every size of number would be a statement of its own to prepare.
-            connection.adapters.register_dumper(int, Int8Dumper)
-            connection.execute(_SETTINGS.encode())
+            connection.execute("; ".join(parts).encode(), prepare=False)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _conninfo(self, ends: float) -> str:
+    def _connect(self, ends: float) -> Connection:
+        """Connect; with several hosts named, for as long as there is time: one of them is going to take over."""
+        given = self._given()
+        several = "," in f"{given.get('host', '')}{given.get('hostaddr', '')}"
+        while True:
+            try:
+                return self._open(given, ends)
+            except psycopg.OperationalError:
+                if not several or time.monotonic() + _TAKEOVER >= ends:
+                    raise
+                time.sleep(_TAKEOVER)
+
+    def _open(self, given: dict[str, str | int | None], ends: float) -> Connection:
         left = max(int(ends - time.monotonic()), _SHORTEST_CONNECT)
+        whole = conninfo.make_conninfo("", **{**_DEFAULTS, "connect_timeout": left, **given})
+        connection = Connection.connect(whole, autocommit=True)
         try:
-            given = conninfo.conninfo_to_dict(self._url.get_secret_value())
+            connection.ends, connection.born = ends, time.monotonic()
+            # One type for all integers: else every size of number would be a statement of its own to prepare.
+            connection.adapters.register_dumper(int, Int8Dumper)
+            [(pid, connection.distributed)] = connection.execute(_WHO, prepare=False).fetchall()
+            connection.pooled = pid != connection.info.backend_pid
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _given(self) -> dict[str, str | int | None]:
+        try:
+            return dict(conninfo.conninfo_to_dict(self._url.get_secret_value()))
         except psycopg.ProgrammingError:  # its message may quote the password
             raise ConfigError("the PostgreSQL url cannot be read") from None
-        return conninfo.make_conninfo("", **{**_DEFAULTS, "connect_timeout": left, **given})
 
-    def _give_back(self, connection: psycopg.Connection[Any], born: float) -> None:
+    def _give_back(self, connection: Connection) -> None:
         if self._pid != os.getpid():
             _orphans.append(connection)
             return
         with contextlib.suppress(psycopg.Error):
             if connection.pgconn.transaction_status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+                connection.ends = time.monotonic() + _ROLLBACK
                 connection.execute("ROLLBACK", prepare=False)
         fit = connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
-        if fit and not self._closed and time.monotonic() < born + _LIFETIME:
-            self._idle.append((connection, born))
+        if fit and not self._closed and time.monotonic() < connection.born + _LIFETIME:
+            self._idle.append(connection)
         else:
             connection.close()
 
     def _drop_idle(self) -> None:
         with contextlib.suppress(IndexError):
             while True:
-                self._idle.pop()[0].close()
+                self._idle.pop().close()
 
     def _after_fork(self) -> None:
         if self._pid == os.getpid():
             return
         self._pid = os.getpid()
         self._free = threading.BoundedSemaphore(self._size)
-        _orphans.extend(connection for connection, _ in self._idle)
+        _orphans.extend(self._idle)
         self._idle = []
 
     @contextmanager
-    def translated(self) -> Generator[None]:
-        """psycopg's errors become ours."""
+    def _translated(self, connection: Connection | None, *, committing: bool = False) -> Generator[None]:
         try:
             yield
         except psycopg.Error as error:
-            if (plain := _translate(error, self.place)) is None:
+            self._learn(error, connection)
+            connected = connection is not None and not connection.closed
+            plain = translate(error, self.place, committing=committing, connected=connected)
+            if plain is None:
                 raise
             raise plain from error
 
-
-def _timeout(seconds: float) -> str:
-    return f"SET LOCAL statement_timeout = {max(int(1000 * seconds), 1)}"  # 0 would mean: none
-
-
-_REFUSALS = {
-    "42501": "may not be read or written by this role",
-    "25006": "may not be written",
-    "53100": "cannot grow: the disk is full",
-    "42P01": "has lost a table of kronmem",
-    "XX001": "is damaged",
-    "XX002": "is damaged",
-}
-
-
-def _translate(error: psycopg.Error, place: str) -> KronmemError | None:
-    code = error.sqlstate
-    if isinstance(error, (errors.QueryCanceled, errors.LockNotAvailable)):
-        return DeadlineError(f"{place} is busy: it did not finish in time", sent=False)
-    if code in _REFUSALS:
-        return StoreError(f"{place} {_REFUSALS[code]}", damaged=code.startswith("XX"))
-    if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
-        return TransportError(f"{place} undid the call because of another one", sent=False)
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        first = str(error).strip().partition("\n")[0]
-        return TransportError(f"{place} cannot be reached, or was lost: {first}")
-    return None
+    def _learn(self, error: psycopg.Error, connection: Connection | None) -> None:
+        """Draw the consequences for later transactions."""
+        if isinstance(error, UNPREPARED):
+            self._prepares = False
+        if isinstance(error, errors.ReadOnlySqlTransaction) and connection is not None:
+            connection.born = -_LIFETIME  # once primary, no longer: connect anew, to whichever host is primary now
+            self._drop_idle()

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kronmem.engine.columns import space_of
-from kronmem.engine.postgres.pool import Transaction, Value, space_key
+from kronmem.engine.postgres.keys import SpaceKey, space_key
+from kronmem.engine.postgres.schema import UNFILLED
+from kronmem.engine.postgres.transaction import Transaction, Value
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
 from kronmem.errors import StoreError
@@ -30,8 +32,9 @@ _BEYOND = {"recent": "number < %s", "oldest": "number > %s", "access_count": "(a
 class PostgresReader:
     """The `Reader` of a PostgreSQL database."""
 
-    def __init__(self, session: Transaction) -> None:
+    def __init__(self, session: Transaction, key_of: SpaceKey = space_key) -> None:
         self._session = session
+        self._key_of = key_of
         self._expired: dict[int, int] | None = None
         """After a list of spaces: how many memories of each have expired, asked once for all."""
 
@@ -41,7 +44,7 @@ class PostgresReader:
     # Spaces
 
     def find_space(self, owner: str, name: str) -> Space | None:
-        found = self._ask(f"{_SPACE} id = %s AND NOT gone AND owner = %s", (space_key(owner, name), owner))
+        found = self._ask(f"{_SPACE} id = %s AND NOT gone AND owner = %s", (self._key_of(owner, name), owner))
         space = space_of(found[0]) if found else None
         if space is not None and space.name != name:
             raise StoreError(f"the agents {name!r} and {space.name!r} have the same key: rename one of them")
@@ -197,17 +200,17 @@ class PostgresReader:
         return int(self._ask(sql, ())[0][0])
 
     def is_filled(self) -> bool:
-        return not self._ask(f"SELECT 1 FROM kronmem.memories WHERE passages = 0 AND {_CURRENT} LIMIT 1", ())
+        return self.setting(UNFILLED) is None
 
     # What else is kept
 
     def receipt(self, owner: str, name: str, client_id: str) -> Receipt | None:
         sql = "SELECT memory::text, body, deduplicated FROM kronmem.receipts WHERE space = %s AND client = %s"
-        found = self._ask(sql, (space_key(owner, name), client_id))
+        found = self._ask(sql, (self._key_of(owner, name), client_id))
         return Receipt(*found[0]) if found else None
 
     def is_erased(self, owner: str, name: str, client_id: str) -> bool:
-        space = space_key(owner, name)
+        space = self._key_of(owner, name)
         if not self._ask("SELECT 1 FROM kronmem.erased WHERE space = %s LIMIT 1", (space,)):
             return False
         known = erased_digest(bytes.fromhex(self.setting("salt") or ""), owner, name, client_id)

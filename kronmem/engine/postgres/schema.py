@@ -5,21 +5,35 @@ Whoever comes first creates or migrates them under a lock, forwards only; the ot
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kronmem.engine.postgres.pool import Transaction, lock_key, space_key
+from kronmem.engine.postgres.keys import lock_key, space_key
+from kronmem.engine.postgres.transaction import Transaction
 from kronmem.errors import StoreError
 
 PARTITIONS = 16
 """Each holds whole spaces, so that a recall reads one of them; more would cost every plan, fewer every vacuum."""
 _LOCK = lock_key("schema")
+UNFILLED = "unfilled"
+"""The setting that a migration leaves behind, until every memory has its new index entries."""
+ADD_SALT = "INSERT INTO kronmem.settings VALUES ('salt', %s) ON CONFLICT(name) DO NOTHING"
+"""What hashes of erased ids are salted with."""
 
 # Sorted and compared by bytes: the same order as SQLite's, whatever the database's language.
 _TEXT = 'text COLLATE "C"'
 
 
-def _parts(name: str, storage: str, partitions: int) -> list[str]:
+# Room for access counts in the one; in the other, an index-only scan reads what a vacuum has seen: do not wait for it
+# until a fifth of a large table is new.
+_STORAGE = {"memories": "fillfactor = 85", "postings": "autovacuum_vacuum_insert_scale_factor = 0.05"}
+
+
+def _parts(name: str, partitions: int) -> list[str]:
+    storage = _STORAGE[name]
+    if not partitions:
+        return [f"ALTER TABLE kronmem.{name} SET ({storage})"]
     return [
         f"CREATE TABLE kronmem.{name}_{n} PARTITION OF kronmem.{name} "
         f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {n}) WITH ({storage})"
@@ -73,9 +87,19 @@ _TABLES = (
     "CREATE INDEX receipts_at ON kronmem.receipts(at)",
     """CREATE TABLE kronmem.erased(
         space bigint NOT NULL, digest bytea NOT NULL, at float8 NOT NULL, PRIMARY KEY(space, digest))""",
+    "CREATE INDEX erased_at ON kronmem.erased(at)",
     f"""CREATE TABLE kronmem.states(
         space bigint NOT NULL, key {_TEXT} NOT NULL, value text NOT NULL, created float8 NOT NULL,
         updated float8 NOT NULL, PRIMARY KEY(space, key))""",
+)
+_PARTITIONED = " PARTITION BY HASH (space)"
+GROUP = ("memories", "postings", "meanings", "embeddings", "receipts", "erased", "states")
+"""The tables that are distributed by their space, beside `spaces` itself."""
+# The shards of a distributed database are the partitions: both together would be hundreds of tables. Everything of one
+# agent is in one shard group on one node, a call about it a transaction there; settings stay with the coordinator.
+DISTRIBUTE = (
+    "SELECT create_distributed_table('kronmem.spaces', 'id')",
+    *(f"SELECT create_distributed_table('kronmem.{t}', 'space', colocate_with => 'kronmem.spaces')" for t in GROUP),
 )
 
 
@@ -88,17 +112,24 @@ class PostgresSchema:
 
     version: int
     create: tuple[str, ...]
+    distribute: tuple[str, ...] = ()
+    """Instead of `create` where the database has the extension for it."""
     migrations: dict[int, Step] = field(default_factory=lambda: dict[int, Step]())
 
 
 def schema(partitions: int = PARTITIONS) -> PostgresSchema:
     """The tables in so many parts. An existing database keeps its own."""
-    # Room for access counts in the one; in the other, an index-only scan reads what a vacuum has seen: do not wait
-    # for it until a fifth of a large table is new.
-    memories = _parts("memories", "fillfactor = 85", partitions)
-    postings = _parts("postings", "autovacuum_vacuum_insert_scale_factor = 0.05", partitions)
-    tables = (*_TABLES, *memories, *postings)
-    return PostgresSchema(2, (*_CREATE, *tables), {1: lambda session: _from_1(session, tables)})
+    tables, spread = _tables_in(partitions), (*_tables_in(0), *DISTRIBUTE)
+
+    def from_1(session: Transaction) -> None:
+        _copy(session, spread if session.distributed else tables)
+
+    return PostgresSchema(2, (*_CREATE, *tables), (*_CREATE, *spread), {1: from_1})
+
+
+def _tables_in(partitions: int) -> tuple[str, ...]:
+    tables = _TABLES if partitions else tuple(sql.replace(_PARTITIONED, "") for sql in _TABLES)
+    return (*tables, *(part for name in _STORAGE for part in _parts(name, partitions)))
 
 
 SCHEMA = schema()
@@ -125,13 +156,14 @@ def prepare(session: Transaction, place: str, schema: PostgresSchema) -> None:
         session.run("CREATE SCHEMA kronmem")
     for step in _steps(schema, version):
         step(session)
+    session.run(ADD_SALT, (secrets.token_hex(16),))
     session.run("DELETE FROM kronmem.version")
     session.run("INSERT INTO kronmem.version VALUES (%s)", (schema.version,))
 
 
 def _steps(schema: PostgresSchema, version: int) -> list[Step]:
     if version == 0:
-        return [lambda session: _run_all(session, schema.create)]
+        return [lambda session: _run_all(session, schema.distribute if session.distributed else schema.create)]
     return [schema.migrations[older] for older in range(version, schema.version)]
 
 
@@ -140,7 +172,7 @@ def _run_all(session: Transaction, statements: Iterable[str]) -> None:
         session.run(statement)
 
 
-def _from_1(session: Transaction, tables: Iterable[str]) -> None:
+def _copy(session: Transaction, tables: Iterable[str]) -> None:
     """Copy the tables of schema 1: spaces had numbers from a sequence, and a hash of their names takes their place.
 
     The old tables go, so that a process of kronmem 0.1 fails at its next statement instead of writing rows that
@@ -170,6 +202,7 @@ _COPY = (
         FROM kronmem.receipt AS c JOIN renamed AS r ON r.owner = c.owner AND r.name = c.name""",
     """INSERT INTO kronmem.states SELECT r.space, key, value, created, updated
         FROM kronmem.state AS t JOIN renamed AS r ON r.old = t.space""",
+    f"INSERT INTO kronmem.settings VALUES ('{UNFILLED}', '1')",
 )
 
 

@@ -1,6 +1,6 @@
 """The store for more than one machine: one PostgreSQL database, shared by threads, processes and servers.
 
-The same tables, decisions and answers as the SQLite store. Connecting, waiting and failing are `postgres_pool.py`'s.
+The same tables, decisions and answers as the SQLite store. Connecting, waiting and failing are `pool.py`'s.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from kronmem.engine.postgres.pool import PostgresPool, Transaction
+from kronmem.engine.postgres.keys import SpaceKey, space_key
+from kronmem.engine.postgres.pool import PostgresPool
 from kronmem.engine.postgres.reading import PostgresReader
 from kronmem.engine.postgres.schema import SCHEMA, PostgresSchema, is_ready, prepare
+from kronmem.engine.postgres.sweeping import Sweeper
+from kronmem.engine.postgres.transaction import Transaction
 from kronmem.engine.postgres.writing import PostgresWriter
 from kronmem.errors import StoreError
 
@@ -31,8 +34,12 @@ T = TypeVar("T")
 class PostgresStore:
     """The `Store` in one database. Connects, and makes its tables, at the first transaction."""
 
-    def __init__(self, url: str, schema: PostgresSchema = SCHEMA, *, connections: int = _POOL) -> None:
+    def __init__(
+        self, url: str, schema: PostgresSchema = SCHEMA, *, connections: int = _POOL, key_of: SpaceKey = space_key
+    ) -> None:
         self._pool = PostgresPool(url, connections)
+        self._key_of = key_of
+        self._sweeper = Sweeper(self._pool, key_of)
         self._schema = schema
         self._ready = False
         self._muted_until = 0.0
@@ -41,15 +48,18 @@ class PostgresStore:
     def read(self, timeout: float) -> Generator[PostgresReader]:
         """A consistent view; writers do not disturb it."""
         with self._transaction(_READ, timeout) as session:
-            yield PostgresReader(session)
+            yield PostgresReader(session, self._key_of)
 
     @contextmanager
     def write(self, timeout: float) -> Generator[PostgresWriter]:
         """A durable change: committed when the block has ended, undone if it raises."""
         with self._transaction(_WRITE, timeout) as session:
-            rows = PostgresWriter(session)
+            rows = PostgresWriter(session, self._key_of, self._sweeper.swept)
             yield rows
             rows.finish()
+        if rows.due is not None:
+            self._sweeper.swept = rows.swept  # those from before are reported
+            self._sweeper.run(rows.due)
 
     def commit(self, work: Callable[[PostgresWriter], T], timeout: float) -> T:
         """Do `work` in a write. The server flushes the commits of several connections together."""
@@ -63,7 +73,7 @@ class PostgresStore:
             raise StoreError(f"{self._pool.place} may not be written by this role")
         try:
             with self._pool.transaction(_NOTE, _NOTE_TIME, wait=False) as session:
-                rows = PostgresWriter(session)
+                rows = PostgresWriter(session, self._key_of)
                 yield rows
                 rows.finish()
         except StoreError:

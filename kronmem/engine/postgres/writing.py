@@ -9,34 +9,47 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue
 
 from kronmem.engine.columns import changing
 from kronmem.engine.postgres.batch import CHANGING, Batch
-from kronmem.engine.postgres.pool import Transaction, Value, lock_key, space_key
+from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReader, key, read_row
+from kronmem.engine.postgres.schema import ADD_SALT, UNFILLED
+from kronmem.engine.postgres.transaction import Transaction, Value
 from kronmem.engine.postings import digest, erased_digest, posted
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 from kronmem.errors import StoreError
 
-_SWEEP = lock_key("sweep")
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is old enough to go: memories that expired by `now`, receipts from before, `bound` memories at most."""
+
+    now: float
+    receipts_before: float
+    bound: int
 
 
 class PostgresWriter(PostgresReader):
     """The `Writer` of a PostgreSQL database."""
 
-    def __init__(self, session: Transaction) -> None:
-        super().__init__(session)
-        self._stored = PostgresReader(session)
+    def __init__(self, session: Transaction, key_of: SpaceKey = space_key, swept_before: int = 0) -> None:
+        super().__init__(session, key_of)
+        self._stored = PostgresReader(session, key_of)
         """What can be read without sending first what waits here."""
         self._new = Batch()
         self._spaces: dict[tuple[str, str], Space | None] = {}
         """The spaces whose locks we hold: nobody else changes them."""
         self._counted: dict[int, Space] = {}
         self._last: dict[int, Row] = {}
+        self.due: Sweep | None = None
+        self.swept = 0
+        self._swept_before = swept_before
+        self._stale: Space | None = None
 
     def _ask(self, sql: str, values: Sequence[Value]) -> list[Any]:
         self._send()
@@ -48,6 +61,9 @@ class PostgresWriter(PostgresReader):
 
     def finish(self) -> None:
         """Send the rows that wait, and the counters of the spaces that changed."""
+        if self.due is not None and self._stale is not None:
+            space, self._stale = self._stale, None
+            self._delete_expired(space, self.due.now, self.due.bound)
         if not self._counted and not self._new:
             return
         sql = """UPDATE kronmem.spaces SET count = %s, passages = %s, words = %s, last = %s, generation = %s,
@@ -62,7 +78,7 @@ class PostgresWriter(PostgresReader):
 
     def _lock(self, owner: str, name: str) -> None:
         if (owner, name) not in self._spaces:
-            self._session.run("SELECT pg_advisory_xact_lock(%s)", (space_key(owner, name),))
+            self._session.run("SELECT pg_advisory_xact_lock(%s)", (self._key_of(owner, name),))
             self._spaces[owner, name] = self._stored.find_space(owner, name)
 
     def find_space(self, owner: str, name: str) -> Space | None:
@@ -79,7 +95,7 @@ class PostgresWriter(PostgresReader):
         sql = """INSERT INTO kronmem.spaces AS s VALUES (%s, %s, %s, false, NULL, '{}', %s, 0, 0, 0, 0, 0, 0)
             ON CONFLICT(id) DO UPDATE SET owner = excluded.owner, name = excluded.name, gone = false,
             created = excluded.created WHERE s.gone"""
-        if not self._run(sql, (space_key(owner, name), owner, name, now)):
+        if not self._run(sql, (self._key_of(owner, name), owner, name, now)):
             raise StoreError(f"the agent {name!r} has the same key as one of another owner: rename it")
         self._spaces[owner, name] = space = self._stored.find_space(owner, name)
         assert space is not None  # just inserted
@@ -207,7 +223,7 @@ class PostgresWriter(PostgresReader):
         self._counted[space.id] = replace(now, count=0, passages=0, words=0, generation=now.generation + 1)
 
     def erase(self, owner: str, name: str, now: float) -> Erased:
-        space, at = self.find_space(owner, name), (space_key(owner, name),)
+        space, at = self.find_space(owner, name), (self._key_of(owner, name),)
         ids = {row[0] for row in self._ask("DELETE FROM kronmem.receipts WHERE space = %s RETURNING client", at)}
         receipts = len(ids)
         counted = (0, 0, 0)
@@ -223,9 +239,10 @@ class PostgresWriter(PostgresReader):
         return Erased(*counted, receipts)
 
     def _salt(self) -> bytes:
-        sql = "INSERT INTO kronmem.settings VALUES ('salt', %s) ON CONFLICT(name) DO NOTHING"
-        self._run(sql, (secrets.token_hex(16),))
-        return bytes.fromhex(self.setting("salt") or "")
+        if (salt := self.setting("salt")) is None:
+            self._run(ADD_SALT, (secrets.token_hex(16),))
+            salt = self.setting("salt")
+        return bytes.fromhex(salt or "")
 
     def count_access(self, space: Space, numbers: Sequence[int]) -> None:
         # Whoever changes one of these rows at the moment is left alone: a count waits for nobody.
@@ -237,39 +254,40 @@ class PostgresWriter(PostgresReader):
 
     def receipt(self, owner: str, name: str, client_id: str) -> Receipt | None:
         self._lock(owner, name)
-        waits = (space_key(owner, name), client_id, "receipt") in self._new.names
+        waits = (self._key_of(owner, name), client_id, "receipt") in self._new.names
         return super().receipt(owner, name, client_id) if waits else self._stored.receipt(owner, name, client_id)
 
     def is_erased(self, owner: str, name: str, client_id: str) -> bool:
         return self._stored.is_erased(owner, name, client_id)
 
     def write_receipt(self, owner: str, name: str, client_id: str, receipt: Receipt, now: float) -> None:
-        self._new.add_receipt(space_key(owner, name), client_id, receipt, now)
+        self._new.add_receipt(self._key_of(owner, name), client_id, receipt, now)
 
     def sweep(self, now: float, receipts_before: float, bound: int) -> int:
-        # One server at a time, and nobody waits: what is left is for the next write.
-        if not self._ask(_ANYTHING_OLD, (now, receipts_before))[0][0] or not self._try_lock(_SWEEP):
-            return 0
-        self.finish()
-        swept = self._sweep_memories(now, bound)
-        self._run(_SWEEP_RECEIPTS, (receipts_before, bound))
-        self._run("DELETE FROM kronmem.erased WHERE at < %s", (receipts_before,))
-        self.finish()
-        self._forget_spaces()
-        return swept
+        # Here what has expired in this agent's own space, once it is counted; the rest after the commit.
+        self.due = Sweep(now, receipts_before, bound)
+        return self._swept_before
 
-    def _sweep_memories(self, now: float, bound: int) -> int:
-        swept = 0
+    def _count_expired(self, space: Space, now: float) -> int:
+        if expired := super()._count_expired(space, now):
+            self._stale = space
+        return expired
+
+    def sweep_space(self, space_id: int, sweep: Sweep, bound: int) -> None:
+        """Delete what is old in one space, unless somebody is writing to it."""
+        if not self._ask("SELECT pg_try_advisory_xact_lock(%s)", (space_id,))[0][0]:
+            return
+        for owner, name in self._ask("SELECT owner, name FROM kronmem.spaces WHERE id = %s AND NOT gone", (space_id,)):
+            if (space := self.find_space(owner, name)) is not None:
+                self._delete_expired(space, sweep.now, bound)
+        for table in ("receipts", "erased"):
+            self._run(f"DELETE FROM kronmem.{table} WHERE space = %s AND at < %s", (space_id, sweep.receipts_before))
+
+    def _delete_expired(self, space: Space, now: float, bound: int) -> None:
         sql = f"{_OF_SPACE} AND expires <= %s ORDER BY expires LIMIT %s"
-        for space_id, owner, name in self._ask(_EXPIRED_SPACES, (now, bound)):
-            if self._try_lock(space_id) and (space := self._stored.find_space(owner, name)) is not None:
-                expired = [read_row(row) for row in self._ask(sql, (space_id, now, bound))]
-                self.delete(space, expired)
-                swept += len(expired)
-        return swept
-
-    def _try_lock(self, number: int) -> bool:
-        return bool(self._ask("SELECT pg_try_advisory_xact_lock(%s)", (number,))[0][0])
+        expired = [read_row(row) for row in self._ask(sql, (space.id, now, bound))]
+        self.delete(space, expired)
+        self.swept += len(expired)
 
     def set_state(self, space: Space, key: str, value: str, now: float) -> None:
         sql = """INSERT INTO kronmem.states VALUES (%s, %s, %s, %s, %s)
@@ -303,6 +321,8 @@ class PostgresWriter(PostgresReader):
             if (space := self.find_space(owner, name)) is not None:
                 rows = f"{_OF_SPACE} AND passages = 0 AND successor IS NULL ORDER BY number DESC LIMIT %s"
                 found += [(space, read_row(row)) for row in self._ask(rows, (space.id, limit - len(found)))]
+        if not found:
+            self._run("DELETE FROM kronmem.settings WHERE name = %s", (UNFILLED,))
         return found
 
     def _send(self) -> None:
@@ -314,12 +334,6 @@ class PostgresWriter(PostgresReader):
 _OF_SPACE = f"SELECT {COLUMNS} FROM kronmem.memories WHERE space = %s"
 _DELETE_FORMER = f"""{FORMER} DELETE FROM kronmem.memories
     WHERE space = %s AND successor IN (SELECT successor FROM chain)"""
-_ANYTHING_OLD = """SELECT EXISTS (SELECT 1 FROM kronmem.memories WHERE expires <= %s)
-    OR EXISTS (SELECT 1 FROM kronmem.receipts WHERE at < %s)"""
-_EXPIRED_SPACES = """SELECT DISTINCT s.id, s.owner, s.name FROM kronmem.spaces AS s JOIN
-    (SELECT space FROM kronmem.memories WHERE expires <= %s ORDER BY expires LIMIT %s) AS m ON m.space = s.id"""
-_SWEEP_RECEIPTS = """DELETE FROM kronmem.receipts WHERE (space, client) IN
-    (SELECT space, client FROM kronmem.receipts WHERE at < %s LIMIT %s FOR UPDATE SKIP LOCKED)"""
 
 
 def _counters(space: Space) -> tuple[int, ...]:

@@ -1,0 +1,79 @@
+"""Deletes memories that have expired, and old receipts and traces of erasures, of agents that nobody writes to.
+
+Finding them is a question to every node of a distributed database: it is asked once a minute and after a call has been
+committed, so that no call depends on it. Each space is then swept in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kronmem.engine.postgres.keys import SpaceKey
+from kronmem.engine.postgres.pool import PostgresPool
+from kronmem.engine.postgres.writing import PostgresWriter, Sweep
+from kronmem.errors import KronmemError
+
+EVERY = 60.0
+"""Seconds between two passes of a process."""
+_SPACES = 64
+"""Spaces a pass; when there are more, the next write goes on."""
+_BOUND = 256
+"""Memories a space: a millisecond each, for which its writers wait."""
+_TIME = 1.0
+"""Seconds that a pass may take of the write that pays for it."""
+_LOOK = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"
+_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_DUE = (
+    "SELECT DISTINCT space FROM (SELECT space FROM kronmem.memories WHERE expires <= %s LIMIT %s) AS due",
+    "SELECT DISTINCT space FROM (SELECT space FROM kronmem.receipts WHERE at < %s LIMIT %s) AS due",
+    "SELECT DISTINCT space FROM (SELECT space FROM kronmem.erased WHERE at < %s LIMIT %s) AS due",
+)
+_log = logging.getLogger("kronmem.engine")
+
+
+@dataclass
+class Sweeper:
+    """Sweeps one database now and then."""
+
+    pool: PostgresPool
+    key_of: SpaceKey
+    swept_at: float = -math.inf
+    """By the engine's clock, which may be set back."""
+
+    swept: int = 0
+    """Memories that were swept and not yet reported."""
+
+    def run(self, sweep: Sweep) -> None:
+        """Sweep if it is time to. Failures are for the next pass: whoever wrote has been answered."""
+        if self.swept_at <= sweep.now < self.swept_at + EVERY:
+            return
+        self.swept_at = sweep.now
+        ends = time.monotonic() + _TIME
+        try:
+            due = self._due(sweep)
+        except KronmemError as error:
+            _log.debug("nothing is swept for now (%s)", error)
+            return
+        for space in due:
+            if time.monotonic() < ends:
+                with suppress(KronmemError):
+                    self._sweep(space, sweep)
+        if len(due) >= _SPACES:
+            self.swept_at = -math.inf
+
+    def _due(self, sweep: Sweep) -> list[int]:
+        times = (sweep.now, sweep.receipts_before, sweep.receipts_before)
+        with self.pool.transaction(_LOOK, _TIME, wait=False) as session:
+            found = [session.ask(sql, (at, _SPACES)) for sql, at in zip(_DUE, times, strict=True)]
+        return sorted({int(row[0]) for rows in found for row in rows})
+
+    def _sweep(self, space: int, sweep: Sweep) -> None:
+        with self.pool.transaction(_WRITE, _TIME, wait=False) as session:
+            rows = PostgresWriter(session, self.key_of)
+            rows.sweep_space(space, sweep, _BOUND)
+            rows.finish()
+        self.swept += rows.swept
