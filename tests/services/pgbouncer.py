@@ -75,7 +75,8 @@ class PgBouncer:
 
         for _ in range(600):
             with suppress(psycopg.OperationalError):
-                psycopg.connect(self.url).close()
+                with psycopg.connect(self.url) as connection:
+                    connection.execute("SELECT 1")
                 return
             time.sleep(0.1)
         raise RuntimeError("PgBouncer does not reach its server")
