@@ -23,7 +23,7 @@ from psycopg.types.numeric import Int8Dumper
 from pydantic import SecretStr
 
 from kronmem.engine.postgres.failures import UNPREPARED, shown, translate
-from kronmem.engine.postgres.transaction import Connection, Transaction, timeout_of
+from kronmem.engine.postgres.transaction import PostgresConnection, Transaction, timeout_of
 from kronmem.errors import ConfigError, DeadlineError, StoreError
 
 _LIFETIME = 1800.0
@@ -56,7 +56,7 @@ _WHO = b"""SELECT pg_backend_pid(), EXISTS (SELECT 1 FROM pg_catalog.pg_extensio
 # ends it without an answer instead.
 _COMMIT = b"SET LOCAL statement_timeout = 0; COMMIT"
 
-_orphans: list[Connection] = []
+_orphans: list[PostgresConnection] = []
 """Connections of a parent process. Closing them here would say goodbye to the server in the parent's name."""
 
 
@@ -68,7 +68,7 @@ class PostgresPool:
         self._url = SecretStr(url)
         self._size = size
         self._pid = os.getpid()
-        self._idle: list[Connection] = []
+        self._idle: list[PostgresConnection] = []
         self._free = threading.BoundedSemaphore(size)
         self._prepares = True
         self._closed = False
@@ -107,7 +107,7 @@ class PostgresPool:
         finally:
             free.release()
 
-    def _begun(self, begin: str, ends: float) -> Connection:
+    def _begun(self, begin: str, ends: float) -> PostgresConnection:
         """A connection with a transaction begun. One that broke while it was idle is replaced: nothing was lost."""
         with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
             connection = self._idle.pop()
@@ -119,7 +119,7 @@ class PostgresPool:
                     raise
         return self._begin(self._connect(ends), begin, ends)
 
-    def _begin(self, connection: Connection, begin: str, ends: float) -> Connection:
+    def _begin(self, connection: PostgresConnection, begin: str, ends: float) -> PostgresConnection:
         prepares = self._prepares and not connection.pooled
         connection.prepare_threshold = _PREPARE_AFTER if prepares else None
         connection.ends = ends
@@ -133,7 +133,7 @@ class PostgresPool:
             raise
         return connection
 
-    def _connect(self, ends: float) -> Connection:
+    def _connect(self, ends: float) -> PostgresConnection:
         """Connect; with several hosts named, for as long as there is time: one of them is going to take over."""
         given = self._given()
         several = "," in f"{given.get('host', '')}{given.get('hostaddr', '')}"
@@ -145,10 +145,10 @@ class PostgresPool:
                     raise
                 time.sleep(_TAKEOVER)
 
-    def _open(self, given: dict[str, str | int | None], ends: float) -> Connection:
+    def _open(self, given: dict[str, str | int | None], ends: float) -> PostgresConnection:
         left = max(int(ends - time.monotonic()), _SHORTEST_CONNECT)
         whole = conninfo.make_conninfo("", **{**_DEFAULTS, "connect_timeout": left, **given})
-        connection = Connection.connect(whole, autocommit=True)
+        connection = PostgresConnection.connect(whole, autocommit=True)
         try:
             connection.ends, connection.born = ends, time.monotonic()
             # One type for all integers: else every size of number would be a statement of its own to prepare.
@@ -166,7 +166,7 @@ class PostgresPool:
         except psycopg.ProgrammingError:  # its message may quote the password
             raise ConfigError("the PostgreSQL url cannot be read") from None
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, connection: PostgresConnection) -> None:
         if self._pid != os.getpid():
             _orphans.append(connection)
             return
@@ -194,7 +194,7 @@ class PostgresPool:
         self._idle = []
 
     @contextmanager
-    def _translated(self, connection: Connection | None, *, committing: bool = False) -> Generator[None]:
+    def _translated(self, connection: PostgresConnection | None, *, committing: bool = False) -> Generator[None]:
         try:
             yield
         except psycopg.Error as error:
@@ -205,7 +205,7 @@ class PostgresPool:
                 raise
             raise plain from error
 
-    def _learn(self, error: psycopg.Error, connection: Connection | None) -> None:
+    def _learn(self, error: psycopg.Error, connection: PostgresConnection | None) -> None:
         """Draw the consequences for later transactions."""
         if isinstance(error, UNPREPARED):
             self._prepares = False

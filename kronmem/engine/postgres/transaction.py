@@ -21,7 +21,7 @@ _GRACE = 0.25
 """Seconds for the answer to a statement that the server itself stopped in time: the connection can be used again."""
 
 
-class Connection(psycopg.Connection[tuple[Any, ...]]):
+class PostgresConnection(psycopg.Connection[tuple[Any, ...]]):
     """Waits no longer than until `ends`: a pooler without a free server connection holds BEGIN, and no setting that
     a transaction brings along ends that wait."""
 
@@ -52,7 +52,7 @@ def _bounded(gen: PQGen[T], ends: float) -> PQGen[T]:
 class Transaction:
     """A transaction under way: every statement gets what is left of its time."""
 
-    def __init__(self, connection: Connection, ends: float) -> None:
+    def __init__(self, connection: PostgresConnection, ends: float) -> None:
         self._connection = connection
         self._ends = ends
         self._granted = max(ends - time.monotonic(), 0.001)
