@@ -38,6 +38,8 @@ LOWEST = [
     "starlette==1.0.1",
     "uvicorn==0.30.0",
     "anyio==4.5.0",
+    "opentelemetry-sdk==1.34.0",
+    "prometheus_client==0.20.0",
 ]
 # The folders of packs, and which further tests a row runs: most of AG2's and MCP's are in the slow half.
 PACKS: dict[str, tuple[str, ...]] = {

@@ -46,11 +46,13 @@ _AT_ONCE = 16
 _log = logging.getLogger("kronmem.server")
 
 CONTRACTS: tuple[Contract, ...] = (KRONVEX, BOTWIRE, MEMSTORE)
-_ROUTER = Router([*(route for contract in CONTRACTS for route in contract.routes), *MCP_ROUTES, METRICS])
+_ROUTES = (*(route for contract in CONTRACTS for route in contract.routes), *MCP_ROUTES, METRICS)
+_ROUTER = Router(_ROUTES)
+_MATCH = "kronmem.match"
 _CONTRACT_OF = {route: contract for contract in CONTRACTS for route in contract.routes}
 PAGES = ("/", "/openapi.json")
 UNMATCHED = "unmatched"
-_PARAMETER = re.compile(r"\{(agent|memory|session)\}")
+_LABELS = {route: re.sub(r"\{(agent|memory|session)\}", r"{\1_id}", route.path) for route in _ROUTES}
 OPEN = frozenset({*PAGES, paths.HEALTH})
 """The only paths that answer without a key: none tells anything about the memories stored."""
 
@@ -180,17 +182,25 @@ class _Dispatcher:
 
 def route_of(scope: Scope) -> str:
     """The route of a request, for spans, metrics and logs; "" when none matches. Never the path, which names agents."""
-    method, path = target(WebRequest(scope))
+    _, path = target(WebRequest(scope))
     if path in PAGES:
         return path
-    match = _ROUTER.find(method, path)
-    return _PARAMETER.sub(r"{\1_id}", match.route.path) if match else ""
+    match = _matched(scope)
+    return _LABELS[match.route] if match else ""
+
+
+def _matched(scope: Scope) -> Match | None:
+    """The route of a request, found once for the guard and for the answer."""
+    if _MATCH not in scope:
+        scope[_MATCH] = _ROUTER.find(*target(WebRequest(scope)))
+    match: Match | None = scope[_MATCH]
+    return match
 
 
 def _routed(web: WebRequest) -> Match:
-    method, path = target(web)
-    if match := _ROUTER.find(method, path):
+    if match := _matched(web.scope):
         return match
+    method, path = target(web)
     methods = _ROUTER.allowed(method, path)
     if not methods:
         raise HTTPException(404)

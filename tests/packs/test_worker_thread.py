@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 
 from kronmem.packs.worker_thread import Backlog
@@ -20,3 +21,14 @@ def test_a_backlog_is_bounded_and_outlives_a_job_that_fails() -> None:
     assert backlog.done(4)
     assert backlog.flush(30) == 0
     assert done == [1, 2, 4]
+
+
+def test_a_job_runs_in_the_context_of_the_one_who_added_it() -> None:
+    user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+    seen, backlog = list[str](), Backlog()
+    for name in ("ada", "bob"):
+        user.set(name)
+        backlog.add(lambda: seen.append(user.get()))
+    user.set("eve")
+    assert backlog.flush(30) == 0
+    assert seen == ["ada", "bob"]

@@ -18,7 +18,7 @@ from kronmem import Client
 from kronmem.engine.engine import Engine
 from kronmem.engine.service import Service
 from kronmem.engine.sqlite.store import SqliteStore
-from kronmem.transport.local import sqlite_service
+from kronmem.transport.local import postgres_service, sqlite_service
 from tests.services.in_process import served_in_process
 
 ROOT = Path(__file__).parent.parent.parent
@@ -189,3 +189,21 @@ def test_the_access_log_is_json_when_asked_for(tmp_path: Path) -> None:
     assert lines[1]["path"] == "/api/v1/agents/ada/memories"
     assert all(one["duration_ms"] > 0 and one["time"].endswith("+00:00") for one in lines)
     assert "private" not in errors
+
+
+def test_a_database_of_postgresql_is_counted_too(postgres: str) -> None:
+    now = [1_000_000.0]
+    service = postgres_service(postgres, now=lambda: now[0])
+    with served_in_process(service=service) as url, Client(url, outbox=False) as client:
+        client.remember("ada", "short", ttl_seconds=60)
+        client.remember("bob", "long")
+        client.remember("eve", "gone")
+        client.erase("eve")
+        now[0] += 3600
+        first = scraped(url)
+        client.remember("ada", "another")
+        second = scraped(url)
+    sizes = [[list(one[f"kronmem_{name}"].values()) for name in ("memories", "agents")] for one in (first, second)]
+    assert sizes == [[[1], [2]], [[2], [2]]]
+    assert list(second["kronmem_swept_memories_total"].values()) == [1]
+    assert list(second["kronmem_embedding_backlog"].values()) == [0]
