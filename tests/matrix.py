@@ -62,8 +62,8 @@ class Row:
     install: tuple[str, ...]
     tests: tuple[str, ...] = ("tests",)
     variables: tuple[tuple[str, str], ...] = ()
-    extra: str | None = None
-    """Set: no tests, but the blocks and examples of the pages that name this extra."""
+    pages: bool = False
+    """No tests, but the blocks and examples of the pages that name this installation."""
 
 
 def rows() -> list[Row]:
@@ -76,13 +76,12 @@ def rows() -> list[Row]:
     found.append(
         Row("kill storms", next(iter(pythons.values())), (".[dev]",), STORMS, (("KRONMEM_TEST_KILLS", "100"),))
     )
-    return [*found, *_packs(pythons), *_extras(pythons)]
+    return [*found, *_packs(pythons), *_pages(pythons)]
 
 
-def _extras(pythons: dict[str, str]) -> list[Row]:
+def _pages(pythons: dict[str, str]) -> list[Row]:
     newest = pythons[max(pythons, key=_number)]
-    named = {extra: f".[{extra}]" if extra else "." for extra in snippets.extras()}
-    return [Row(f"extra {extra or 'none'}", newest, (package,), (), extra=extra) for extra, package in named.items()]
+    return [Row(f"pages with {' '.join(one)}", newest, one, (), pages=True) for one in snippets.installs()]
 
 
 def _packs(pythons: dict[str, str]) -> list[Row]:
@@ -119,8 +118,8 @@ def run(row: Row) -> str:
         )
         if installed.returncode:
             return f"install failed: {installed.stderr.strip().splitlines()[-1][:200]}"
-        if row.extra is not None:
-            return snippets.check(python, row.extra)
+        if row.pages:
+            return snippets.check(python, row.install)
         ran = subprocess.run(
             [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *row.tests],
             cwd=ROOT,

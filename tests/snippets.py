@@ -1,6 +1,6 @@
-"""The blocks and examples that the pages tell a reader to run: where each stands, and which extra its section names.
+"""The blocks and examples that the pages tell a reader to run: where each stands, and what its section installs.
 
-`check` runs those of one extra, in their order, as a reader would: in an environment that holds nothing else.
+`check` runs those of one installation, in their order, as a reader would: in an environment that holds nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "examples/README.md", "kronmem/server/README.md", "tests/benchmarks/README.md")
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_INSTALL = re.compile(r"pip install 'kronmem\[([\w,-]+)\]'")
+_INSTALL = re.compile(r"pip install '?kronmem(\[[\w,-]+\])?'?((?: [a-z][\w-]+)*)`")
 _BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\s*```text\n(?P<printed>.*?)```)?|\| `(?P<example>\w+\.py)`", re.S)
 # Errors, but for those that classic AutoGen itself causes where mcp has brought jsonschema along.
 _WARNINGS = "error,ignore:jsonschema.RefResolver is deprecated,ignore:Accessing jsonschema.__version__ is deprecated"
@@ -28,11 +28,11 @@ _PART = {"scripted_model.py"}
 
 @dataclass(frozen=True)
 class Snippet:
-    """A block with the output that stands below it, or an example. `extra` is "" where the bare package is enough."""
+    """A block with the output that stands below it, or an example; `install` is what pip is asked for in a clone."""
 
     page: str
     section: str
-    extra: str
+    install: tuple[str, ...]
     code: str
     printed: str | None
 
@@ -46,19 +46,19 @@ def _on_page(page: str, text: str) -> Iterator[Snippet]:
     for section in re.split(r"^(?=##+ )", text, flags=re.M):
         title = section.splitlines()[0].strip("# ")
         for found in _BLOCK.finditer(section):
-            named = _INSTALL.findall(section[: found.start()])
+            extra, further = (_INSTALL.findall(section[: found.start()]) or [("", "")])[-1]
             code = found["code"] or str(ROOT / "examples" / found["example"])
-            yield Snippet(page, title, named[-1] if named else "", code, found["printed"])
+            yield Snippet(page, title, (f".{extra}", *further.split()), code, found["printed"])
 
 
-def extras() -> list[str]:
-    """The extras that a block or an example needs."""
-    return list(dict.fromkeys(one.extra for one in snippets()))
+def installs() -> list[tuple[str, ...]]:
+    """The installations that a block or an example needs."""
+    return list(dict.fromkeys(one.install for one in snippets()))
 
 
-def check(python: str, extra: str) -> str:
-    """Run what needs this extra with that Python, from an empty home; a line that says how it went."""
-    chosen = [one for one in snippets() if one.extra == extra and Path(one.code).name not in _PART | _NEEDS_A_KEY]
+def check(python: str, install: tuple[str, ...]) -> str:
+    """Run what needs just this installation with that Python, from an empty home; a line that says how it went."""
+    chosen = [one for one in snippets() if one.install == install and Path(one.code).name not in _PART | _NEEDS_A_KEY]
     with tempfile.TemporaryDirectory() as home:
         wrong = [f"{one.section}: {problem}" for one in chosen if (problem := _problem(python, one, Path(home)))]
     done = f"{len(chosen) - len(wrong)} passed"

@@ -71,9 +71,8 @@ def test_links_and_extras_lead_somewhere(page: str) -> None:
 
 def test_the_messages_under_troubleshooting_are_those_of_the_code() -> None:
     section = README.partition("## Troubleshooting")[2].partition("\n## ")[0]
-    named = [
-        text.partition("…")[0].partition("http")[0].strip() for text in re.findall(r"^\| `([^`]+)`", section, re.M)
-    ]
+    quoted = re.findall(r"^\| `([^`]+)`", section, re.M)
+    named = [re.split(r"…|http|0\.2|, not", text.removeprefix("… "))[0].strip() for text in quoted]
     code = "\n".join(path.read_text("utf-8") for path in (ROOT / "kronmem").rglob("*.py"))
     known = [text for text in named if text.partition(": ")[0] in code]
     assert len(known) >= 5
