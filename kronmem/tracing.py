@@ -184,7 +184,7 @@ def spanned(
     name: str, attributes: Mapping[str, Value], *, kind: str = "INTERNAL", parent: Context | None = None
 ) -> Generator[Span, None, None]:
     """A current span around a block of code; an exception that leaves it is named by its class."""
-    span = start(name, attributes, kind=kind, parent=parent or current())
+    span = start(name, attributes, kind=kind, parent=current() if parent is None else parent)
     try:
         with span.current():
             yield span
@@ -218,7 +218,7 @@ def incoming(carrier: Mapping[str, str]) -> Context | None:
     with harmless():
         from opentelemetry import propagate
 
-        return propagate.extract({name: carrier[name] for name in CARRIED if name in carrier})
+        return propagate.extract({name: carrier[name] for name in CARRIED if name in carrier}, nowhere())
     return None
 
 

@@ -78,8 +78,10 @@ class Guard:
             if tracing.listening():
                 with spans.serving(outgoing.method, outgoing.route, headers) as span:
                     outgoing.trace_id = span.trace_id
-                    await self._answer(scope, receive, outgoing, headers)
-                    spans.answered(span, outgoing.status)
+                    try:
+                        await self._answer(scope, receive, outgoing, headers)
+                    finally:
+                        spans.answered(span, outgoing.status)
             else:
                 await self._answer(scope, receive, outgoing, headers)
         finally:

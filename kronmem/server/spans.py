@@ -44,7 +44,8 @@ def serving(method: str, route: str, headers: Mapping[str, str]) -> Generator[Sp
 
 def answered(span: Span, status: int) -> None:
     """Note how a request ended: only the server's own failures are errors of its span."""
-    span.set({"http.response.status_code": status})
+    if status:  # 0: its sender was gone before
+        span.set({"http.response.status_code": status})
     if status >= 500:
         span.fail(str(status))
 

@@ -244,7 +244,11 @@ print("well")
 
 @pytest.mark.parametrize(
     ("code", "env"),
-    [(WITHOUT, {}), (LATER, {}), (BY_ENVIRONMENT, {"OTEL_PYTHON_TRACER_PROVIDER": "sdk_tracer_provider"})],
+    [
+        (WITHOUT, {}),
+        pytest.param(LATER, {}, marks=pytest.mark.slow),
+        pytest.param(BY_ENVIRONMENT, {"OTEL_PYTHON_TRACER_PROVIDER": "sdk_tracer_provider"}, marks=pytest.mark.slow),
+    ],
 )
 def test_opentelemetry_may_be_missing_come_later_or_load_itself(code: str, env: dict[str, str]) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}

@@ -11,6 +11,12 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
 from kronmem import Client
+from kronmem.engine.engine import Engine
+from kronmem.engine.service import Service
+from kronmem.engine.sqlite.store import SqliteStore
+from kronmem.server.access_log import ServedRequest
+from kronmem.server.app import create_app
+from kronmem.transport.local import sqlite_service
 from tests.conftest import unused
 from tests.shells import shell
 from tests.tracing.recorder import STORE, Recorder, attributes, names, path
@@ -110,6 +116,50 @@ def test_a_trace_that_somebody_else_began_goes_on(home: str, recorder: Recorder)
     httpx.get(f"{home}/health", headers={"traceparent": "garbage"}, trust_env=False)
     (server,) = recorder.wait(lambda spans: len(spans) == 1)
     assert server.parent is None
+
+
+@pytest.mark.anyio
+async def test_the_access_log_names_the_trace(recorder: Recorder) -> None:
+    seen: list[ServedRequest] = []
+    service = sqlite_service(":memory:")
+    transport = httpx.ASGITransport(create_app(service, log_request=seen.append))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as web:
+        await web.get("/api/v1/agents/ada/memories?search=private")
+    service.close()
+    (server,) = servers(recorder.wait(lambda spans: len(servers(spans)) == 1))
+    (logged,) = seen
+    assert logged.trace_id == f"{server.context.trace_id:032x}"
+    assert (logged.route, logged.path, logged.status) == (f"{AGENT}/memories", "/api/v1/agents/ada/memories", 200)
+
+
+@pytest.mark.anyio
+async def test_a_request_without_a_trace_is_a_root_wherever_the_server_was_started(recorder: Recorder) -> None:
+    """An app in the middle of somebody's span: only the request's own headers say whose trace it is."""
+    service = sqlite_service(":memory:")
+    with TRACER.start_as_current_span("start"):
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as web:
+            await web.get("/health")
+    service.close()
+    (server,) = servers(recorder.wait(lambda spans: len(spans) == 2))
+    assert server.parent is None
+
+
+@pytest.mark.anyio
+async def test_an_exception_in_the_app_is_named_by_its_class(recorder: Recorder) -> None:
+    class Exploding(Service):
+        def answer(self, *_: Any) -> Any:
+            raise ZeroDivisionError("private words")
+
+    service = Exploding(Engine(SqliteStore(":memory:")))
+    transport = httpx.ASGITransport(create_app(service), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as web:
+        assert (await web.get("/api/v1/agents")).status_code == 500
+    service.close()
+    (server,) = recorder.wait(lambda spans: len(spans) == 1)
+    found = attributes(server)
+    assert (found["http.response.status_code"], found["error.type"]) == (500, "ZeroDivisionError")
+    assert "private words" not in recorder.text()
 
 
 def test_state_belongs_to_the_callers_trace(home: str, recorder: Recorder) -> None:
