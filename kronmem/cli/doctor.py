@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from pydantic import JsonValue
@@ -17,6 +18,9 @@ from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
 from kronmem.cli import options, printing
 from kronmem.cli.autogen_versions import FAMILY, imports, lacking, mcp_mismatch, owners, promised, trouble, versions
 from kronmem.cli.outbox import waiting
+
+if TYPE_CHECKING:
+    from kronmem.engine.store import Store
 
 LARGEST = 3
 """So many agents are named: enough to find the one that has grown."""
@@ -90,6 +94,7 @@ def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Ite
         yield from (Finding(look.what, look.words, look.ok) for look in seen.looks)
         if not seen.ready:  # asking for memories would make the tables
             return
+        yield from _background(chosen)
     if chosen.scheme == "sqlite" and chosen.path != ":memory:":
         path = Path(chosen.path)
         if not path.exists():  # asking for memories would make it
@@ -97,6 +102,7 @@ def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Ite
             return
         yield _file(path)
         yield from _damaged(path)
+        yield from _background(chosen)
     yield from _service(client, agent)
 
 
@@ -151,6 +157,29 @@ def _damaged(path: Path) -> Iterator[Finding]:
     if found:
         shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")
         yield Finding("database", f"damaged and left out: {shown}; restore them from an export", ok=False)
+
+
+def _background(chosen: settings.Settings) -> Iterator[Finding]:
+    """How far indexing and embedding are."""
+    from kronmem.engine.progress import progress
+
+    store = _store(chosen)
+    try:
+        yield from (Finding(subject, words) for subject, words in progress(store))
+    except KronmemError as error:
+        yield Finding("index", str(error), ok=False)
+    finally:
+        store.close()
+
+
+def _store(chosen: settings.Settings) -> Store:
+    if chosen.scheme == "sqlite":
+        from kronmem.engine.sqlite.store import SqliteStore
+
+        return SqliteStore(chosen.path)
+    from kronmem.engine.postgres.store import PostgresStore
+
+    return PostgresStore(chosen.url)
 
 
 def _loose(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """Optional vectors: computed in the background, stored beside the memory, used to reorder the hits found by words.
 
-A recall never waits for the vector of a memory, and for the question's own only a bounded time.
+A recall never waits for the vector of a memory, and for the question's own only a bounded time. The database remembers
+which model its vectors are of, by the function's attribute `model` and their length; another model's are made anew.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _BACKLOG = 10_000
 """New memories that wait in memory for a vector; those beyond are found in the store later."""
 _ASKED_AT_ONCE = 4
 """Questions with the model at a time: models use several cores each, and later ones are ranked by words alone."""
+MADE_BY = "embeddings"
+"""The setting that names the model."""
 _log = logging.getLogger("kronmem.engine")
 
 
@@ -66,6 +69,9 @@ class Embedder:
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
         self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
+        self._model = str(getattr(embed, "model", "a function"))
+        self._settling = threading.Lock()
+        self._settled = False
 
     def add(self, memories: Sequence[tuple[int, str]]) -> None:
         """Have these embedded soon; (key, text)."""
@@ -104,7 +110,9 @@ class Embedder:
 
     def _answer(self, question: str, answer: list[list[float]]) -> None:
         try:
-            answer.append(unit([float(x) for x in self._embed([question])[0]]))
+            vector = unit([float(x) for x in self._embed([question])[0]])
+            self._settle(len(vector))
+            answer.append(vector)
         except Exception:  # noqa: BLE001 - the user's function may raise anything; words alone still answer
             _log.warning("embedding a question failed; recalling by words alone", exc_info=True)
         finally:
@@ -130,6 +138,30 @@ class Embedder:
             while self._due and not self._closed:
                 self._store_vectors([self._due.popleft() for _ in range(min(_BATCH, len(self._due)))])
 
+    def _settle(self, size: int) -> None:
+        """See that no vector of another model stays in the database, before any is compared or added."""
+        with self._settling:
+            if self._settled:
+                return
+            made_by = f"{self._model}, {size} numbers"
+            with self._store.read(5.0) as rows:
+                known = rows.setting(MADE_BY)
+            if known is None:
+                with suppress(StoreError):  # a database that may only be read has no vectors to add
+                    self._adopt(made_by)
+            elif known != made_by:
+                _log.warning("vectors of %s are replaced by those of %s in the background", known, made_by)
+                self._adopt(made_by)
+            self._settled = True
+
+    def _adopt(self, made_by: str) -> None:
+        with self._store.write(5.0) as rows:
+            if rows.setting(MADE_BY) not in (None, made_by):
+                rows.forget_embeddings()
+            rows.set_setting(MADE_BY, made_by)
+        self._behind = True
+        self._wake.set()
+
     def _catch_up(self) -> None:
         """Embed memories stored without a vector, a batch at a time."""
         after: int | None = None
@@ -145,6 +177,7 @@ class Embedder:
     def _store_vectors(self, memories: Sequence[tuple[int, str]]) -> None:
         try:
             vectors = self._embed([text for _, text in memories])
+            self._settle(len(vectors[0]))
             packed = [(key, _pack(vector)) for (key, _), vector in zip(memories, vectors, strict=True)]
             with self._store.write(5.0) as rows:
                 rows.set_embeddings(packed)

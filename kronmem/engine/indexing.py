@@ -44,23 +44,30 @@ class Entry:
 def entries(content: str, role: str | None, tags: Sequence[str], memory_type: str) -> Iterator[Entry]:
     """The passages of a memory. The words of its tags and type are found as if the first passage said them too."""
     said = kind(role, content)
-    spans = islice(passages.split(content), MAX_PASSAGES)
-    for passage, ((start, end), (counts, length)) in enumerate(
-        zip(spans, counted(content, tags, memory_type), strict=True)
-    ):
-        yield Entry(passage, said, counts, length, word_vectors.vector(content[start:end]))
+    filed = _filed(tags, memory_type)
+    for passage, (start, end) in enumerate(islice(passages.split(content), MAX_PASSAGES)):
+        words = list(terms.tokens(content[start:end]))
+        counts, length = _counts(words, () if passage else filed)
+        yield Entry(passage, said, counts, length, word_vectors.vector_of(words))
 
 
 def counted(content: str, tags: Sequence[str], memory_type: str) -> Iterator[tuple[Mapping[str, int], int]]:
     """Of each passage, how often each term is found in it, and how many terms it has."""
+    filed = _filed(tags, memory_type)
     for passage, (start, end) in enumerate(islice(passages.split(content), MAX_PASSAGES)):
-        counts = Counter(terms.terms(content[start:end]))
-        length = sum(counts.values())
-        if not passage:
-            # The type that every memory has by default says nothing about this one.
-            filed = tags if memory_type == "fact" else (memory_type, *tags)
-            counts = Counter(dict.fromkeys(terms.terms(" ".join(filed)), 1)) | counts
-        yield counts, length
+        yield _counts(list(terms.tokens(content[start:end])), () if passage else filed)
+
+
+def _filed(tags: Sequence[str], memory_type: str) -> Sequence[str]:
+    """The terms of tags and type. The type that every memory has by default says nothing about this one."""
+    filed = tags if memory_type == "fact" else (memory_type, *tags)
+    return terms.terms(" ".join(filed)) if filed else ()
+
+
+def _counts(words: Sequence[str], filed: Sequence[str]) -> tuple[Mapping[str, int], int]:
+    counts = Counter(terms.stems(words))
+    length = sum(counts.values())
+    return Counter(dict.fromkeys(filed, 1)) | counts if filed else counts, length
 
 
 def kind(role: str | None, content: str) -> int:

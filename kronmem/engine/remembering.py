@@ -93,7 +93,8 @@ def _outlived(rows: Writer, space: Space, draft: NewRow, now: float) -> Kept | N
 def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tuple[int, str]]) -> Kept:
     """Store a memory that is no repeat of a request: as new, as news about a text that is there, or as history."""
     replaced = _replaced(rows, space, draft, now)
-    draft = replace(draft, key=draft.key or next((old.key for old in replaced if old.key), None))
+    if replaced and not draft.key:
+        draft = replace(draft, key=next((old.key for old in replaced if old.key), None))
     same = _unless_expired(rows, space, rows.same_text(space, draft.session_id, draft.key, draft.content), now)
     others = [old for old in replaced if same is None or old.id != same.id]
     row = _fresh(draft, draft.client_id, space.last + 1, now, after=max((old.said_at for old in others), default=_EVER))
@@ -109,9 +110,8 @@ def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tup
     if row.superseded_by is not None:
         return Kept(row)
     if same is None:
-        row = replace(row, number=_next_number(rows, space, draft, now))
         entries = indexed(row)
-        row = replace(row, passages=len(entries.lengths))
+        row = replace(row, number=_next_number(rows, space, draft, now), passages=len(entries.lengths))
         new.append((rows.insert(space, row, entries), row.content))
     return Kept(row, deduplicated=same is not None)
 

@@ -12,7 +12,7 @@ import threading
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module, resources, util
 from types import ModuleType
@@ -76,7 +76,11 @@ def _pairs(run: str) -> Iterator[str]:
 
 def terms(text: str) -> list[str]:
     """Stems without stopwords, repeats kept. A text of stopwords alone keeps them: it must be found too."""
-    words = list(tokens(text))
+    return stems(list(tokens(text)))
+
+
+def stems(words: Sequence[str]) -> list[str]:
+    """The terms of a text of these tokens."""
     telling = [word for word in words if word not in STOPWORDS]
     return [stem(word) for word in telling or words]
 

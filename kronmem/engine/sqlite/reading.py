@@ -189,6 +189,10 @@ class SqliteReader:
         sql = f"SELECT key, content FROM memories WHERE key > ? AND vector IS NULL AND {_CURRENT} ORDER BY key LIMIT ?"
         return [(key, content) for key, content in self._db.execute(sql, (after or 0, limit))]
 
+    def count_embedded(self) -> int:
+        sql = f"SELECT count(vector) FROM memories WHERE {_CURRENT}"
+        return int(self._db.execute(sql).fetchone()[0])
+
     def setting(self, name: str) -> str | None:
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return row and str(row[0])

@@ -1,0 +1,27 @@
+"""How far the work in the background is: index entries for memories of an older kronmem, vectors of a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from kronmem.engine.embedding import MADE_BY
+from kronmem.engine.store import Reader, Store
+
+_SECONDS = 10.0
+
+
+def progress(store: Store) -> list[tuple[str, str]]:
+    """Subject and sentence for each kind of work that there is or was."""
+    with store.read(_SECONDS) as rows:
+        return list(_told(rows))
+
+
+def _told(rows: Reader) -> Iterator[tuple[str, str]]:
+    _, memories = rows.size(time.time())
+    if left := rows.count_unfilled():
+        yield "index", f"{memories - left} of {memories} memories; the others are found by their words meanwhile"
+    if made_by := rows.setting(MADE_BY):
+        done = rows.count_embedded()
+        rest = "" if done >= memories else "; the others when a client with this embed= runs"
+        yield "vectors", f"{made_by}: {min(done, memories)} of {memories} memories{rest}"
