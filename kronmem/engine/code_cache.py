@@ -10,7 +10,10 @@ from kronmem.engine.store import Reader, Space
 from kronmem.engine.vector_scan import Codes
 
 MOST_PASSAGES = 400_000
-"""Of all spaces together, about 60 MB: the space that was asked longest ago makes room."""
+"""Of all spaces together, about 60 MB: the space that was asked longest ago makes room.
+
+A space with more of its own is not scanned: there, only passages that the words find are compared by meaning.
+"""
 
 
 @dataclass
@@ -33,6 +36,8 @@ class CodeCache:
     def of(self, rows: Reader, space: Space) -> _CachedCodes:
         """The codes of a space with everything that is in it now; hold their lock while you use them."""
         state = (space.generation, space.revised)
+        if space.passages > MOST_PASSAGES:
+            return _CachedCodes(state)
         with self._lock:
             kept = self._kept.get(space.id)
             if kept is None or kept.state != state:

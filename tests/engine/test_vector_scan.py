@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from kronmem.engine import indexing, vector_scan
+from kronmem.engine import code_cache, indexing, vector_scan
 from kronmem.engine.word_vectors import SIZE, code
+from tests.engine.calling import calling
 
 
 def some_vectors(count: int, seed: int = 1) -> list[bytes]:
@@ -59,6 +60,21 @@ def test_codes_find_the_same_with_numpy_as_without(monkeypatch: pytest.MonkeyPat
     quick.append(codes.nearest(vectors[0], 20))
     monkeypatch.setattr(vector_scan, "numpy_for", lambda passages: None)
     assert quick == [filled(vectors[:200]).nearest(vectors[0], 20), filled(vectors).nearest(vectors[0], 20)]
+
+
+def test_a_code_that_differs_in_every_bit_is_the_farthest() -> None:
+    every = (1 << SIZE) - 1
+    assert vector_scan.closest(0, [every, 3, every, 1, every], 2) == [1, 3]
+
+
+def test_a_space_too_large_to_scan_is_still_asked_for_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with calling() as call:
+        for text in ("The violin stands in the hall", "Dinner is at eight", "The server runs Debian"):
+            call.remember(text)
+        assert call.recall("Which instrument is there?", threshold=0)[0] == "The violin stands in the hall"
+        monkeypatch.setattr(code_cache, "MOST_PASSAGES", 2)
+        assert call.recall("Which instrument is there?", threshold=0) == []
+        assert call.recall("Where is the violin?")[0] == "The violin stands in the hall"
 
 
 def test_a_scan_can_be_limited_to_some_memories() -> None:
