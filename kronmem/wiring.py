@@ -99,6 +99,7 @@ class Wiring:
         self.link = Link(time.monotonic, random.random, retry, breaker, names=self._names())
         if self.settings.embedded:
             self.link.most_hits = MOST_HITS_EMBEDDED
+            self.link.names.current = self._given is None
         self._redact = redact
         self._embed = _encoder(embed)
         self.tracer = Tracer(self.settings.url, breaker, self.redacted)

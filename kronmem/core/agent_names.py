@@ -48,6 +48,10 @@ class Names:
     """By agent and row: the ids of our own and a hash of the words, where `memory_id=` had to look."""
     vendor: bool = False
     """A reply has shown that this is the vendor's own server, with all its habits."""
+    current: bool = False
+    """A reply has shown that this is a kronmem of 0.2 or newer, which drops no argument."""
+    outdated: bool = False
+    """The last reply was written by kronmem 0.1."""
 
     def forget_flights(self) -> None:
         """Drop resolutions that a thread of the parent had begun: nobody finishes them in a forked child."""

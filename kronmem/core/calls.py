@@ -122,6 +122,8 @@ def remember(one: Draft) -> Call[Memory]:
         vendor_body=lambda: to_json(kronvex_storing.for_server(one.fields())),
         mend=partial(kronvex_storing.stored, one),
         before=partial(kronvex_ids.unused, one) if one.own_id else None,
+        drops="role=" if one.role is not None else None,
+        new_path=paths.UPSERT if one.role is not None else None,
         subject=one,
     )
 
@@ -177,7 +179,8 @@ def recall(
         return asked.keep(kronvex.hits(reply, agent_id))
 
     mend = partial(kronvex_reading.recalled, asked)
-    return _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list[Hit], body=body, mend=mend, subject=asked)
+    call = _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list[Hit], body=body, mend=mend, subject=asked)
+    return replace(call, drops=_dropped(within, count_access))
 
 
 def inject_context(
@@ -208,9 +211,16 @@ def inject_context(
         return render((yield from kronvex_reading.filled(asked, reply, asker, fill=fill)))
 
     question = kronvex_reading.ContextQuery(asked, used)
-    return _of_agent(
+    call = _of_agent(
         "inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body, mend=mend, subject=question
     )
+    return replace(call, drops=_dropped(within), mends_outdated=True)
+
+
+def _dropped(within: MemoryFilter, count_access: bool = True) -> str | None:
+    """The arguments of a search that kronmem 0.1 would ignore."""
+    given = {"since=": within.since is not None, "until=": within.until is not None, "count_access=": not count_access}
+    return ", ".join(name for name, is_given in given.items() if is_given) or None
 
 
 def page(

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kronmem.core import kronvex, kronvex_detection
+from kronmem.core import kronvex, kronvex_detection, version_detection
 from kronmem.core.agent_names import Names, Resolver
 from kronmem.core.steps import Event, Flow, Local, Pause, RepairJournal, Step, local
-from kronmem.core.wire import PARTIAL, Call, Reply, Request, read, retry_after
+from kronmem.core.wire import PARTIAL, Call, Reply, Request, has_no_route, read, retry_after, unsupported
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError, status_class
 
 __all__ = [
@@ -158,6 +158,18 @@ class Link:
         """Scheme, host and port of the service, for messages."""
         return self.breaker.address
 
+    def learn(self, reply: Reply) -> None:
+        """Note the kind of the service that a reply shows."""
+        names = self.names
+        names.vendor = names.vendor or kronvex_detection.is_vendor(reply)
+        names.current = names.current or version_detection.is_current(reply)
+        names.outdated = not names.vendor and version_detection.is_outdated(reply)
+
+    def probes(self, call: Call[T]) -> bool:
+        """Whether a call goes by the path that only a current kronmem has: not where the kind of service is known."""
+        known = self.names.current or self.names.vendor
+        return call.new_path is not None and not known and call.new_path not in self.lacks
+
 
 def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
@@ -167,7 +179,9 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     checked = call.before is not None and link.names.vendor
     if call.before is not None and checked:
         yield from call.before(around)
-    reply = yield from _attempts(call, known or call.agent_id, link, deadline)
+    if call.drops is not None and link.names.outdated:
+        raise unsupported(call.drops)
+    reply = yield from _probed(call, known or call.agent_id, link, deadline)
     if call.agent_id and (kronvex_detection.wants_uuid(reply) or kronvex_detection.agent_is_gone(reply)):
         found = yield from _resolver(call, known, link, deadline).run()
         if found is None and call.unknown is not None:
@@ -175,9 +189,21 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
         if call.before is not None and not checked:
             yield from call.before(around)
         reply = yield from _attempts(call, found, link, deadline)
-    if call.mend is not None and link.names.vendor:
+    if call.drops is not None and link.names.outdated and (reply.status < 300 or has_no_route(reply)):
+        raise unsupported(call.drops)
+    if call.mend is not None and (link.names.vendor or (call.mends_outdated and link.names.outdated)):
         return (yield from call.mend(reply, around))
     return read(call, reply)
+
+
+def _probed(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply]:
+    """Send, at first by the path that only a current kronmem has; a service of another kind gets the usual one."""
+    probing = link.probes(call)
+    reply = yield from _attempts(call, agent_ref, link, deadline)
+    if probing and has_no_route(reply) and not link.names.outdated:
+        link.lacks.add(call.new_path or "")
+        reply = yield from _attempts(call, agent_ref, link, deadline)
+    return reply
 
 
 @dataclass(frozen=True)
@@ -217,7 +243,7 @@ def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float)
     """Send until something final comes back, within the deadline, the attempts and the retry budget."""
     attempt = 1
     while True:
-        request = call.request(agent_ref, vendor=link.names.vendor)
+        request = call.request(agent_ref, vendor=link.names.vendor, probing=link.probes(call))
         outcome = yield from _once(request, link, deadline)
         wait = link.retry.wait(attempt, link.random)
         if isinstance(outcome, Reply):
@@ -260,7 +286,7 @@ def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | Transpo
     except BaseException:
         link.breaker.abandoned()
         raise
-    link.names.vendor = link.names.vendor or kronvex_detection.is_vendor(reply)
+    link.learn(reply)
     if reply.status >= 500 and PARTIAL not in reply.headers:
         link.breaker.failed(link.now())
     else:

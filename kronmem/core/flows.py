@@ -27,6 +27,10 @@ def remember_many(
 
     Stored memories are in `stored` even when a later one fails.
     """
+    if any(one.role is not None for one in drafts) and not link.names.current:
+        # One alone shows what the service is: kronmem 0.1 would drop the roles of a batch.
+        yield from _one_by_one(drafts[:1], link, timeout, stored)
+        drafts = drafts[1:]
     for start in range(0, len(drafts), BATCH):
         many = yield from _batch(drafts[start : start + BATCH], link, timeout)
         if many is None:

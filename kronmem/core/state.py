@@ -13,7 +13,7 @@ from kronmem.api import ids, paths
 from kronmem.api.replies import StateKeysReply
 from kronmem.core import botwire, calls, inputs
 from kronmem.core.exchange import Flow, Link, Pause, exchange
-from kronmem.core.wire import Call, Reply, parse_json
+from kronmem.core.wire import Call, Reply, parse_json, unsupported
 from kronmem.errors import ConfigError, ConflictError, NotFoundError, StatusError
 
 T = TypeVar("T")
@@ -54,6 +54,8 @@ def update(
     ends = link.now() + timeout
     while True:
         old = yield from _stamped(agent_id, key, link, ends - link.now())
+        if link.names.outdated:  # it would write without comparing
+            raise unsupported("state.update")
         new = function(default if old is None else old.value)
         body = to_json({"value": inputs.json_value(new, "the value", [ids.MAX_STATE])})
         stamp = "null" if old is None else f'"{old.updated_at}"'

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from kronmem.api import version
 from kronmem.errors import ReplyError, StatusError, UnsupportedError, status_class
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_REASON = "the service gave no readable reason"
-SINCE = "0.2"
-"""The version of our service that answers the routes which `Call.needs` speaks of."""
 U = TypeVar("U")
 
 
@@ -87,10 +86,17 @@ class Call(Generic[T]):
     """The checked arguments that it was made of, for its span."""
     needs: str | None = None
     """The feature of our own service that this call needs, for the error where a service has no such route."""
+    drops: str | None = None
+    """The arguments that kronmem 0.1 would ignore in silence, for the error where it answers."""
+    new_path: str | None = None
+    """The path while the service is unknown: one that kronmem 0.1 lacks, so that a write of `drops` cannot happen."""
+    mends_outdated: bool = False
+    """`mend` serves the replies of kronmem 0.1 too."""
 
-    def request(self, agent_ref: str | None = None, *, vendor: bool = False) -> Request:
+    def request(self, agent_ref: str | None = None, *, vendor: bool = False, probing: bool = False) -> Request:
         """Make the request, with the agent under the id the service knows."""
-        path = self.path.replace("{agent}", quote(agent_ref or "", safe=""))
+        path = self.new_path if probing and self.new_path is not None else self.path
+        path = path.replace("{agent}", quote(agent_ref or "", safe=""))
         body = self.vendor_body() if vendor and self.vendor_body is not None else self.body
         return Request(self.method, path, self.query, body, self.headers)
 
@@ -119,6 +125,9 @@ class Call(Generic[T]):
             self.attempts,
             self.subject,
             self.needs,
+            self.drops,
+            self.new_path,
+            self.mends_outdated,
         )
 
 
@@ -133,7 +142,9 @@ def read(call: Call[T], reply: Reply) -> T:
 
 def unsupported(feature: str) -> UnsupportedError:
     """The error for a feature that the service does not have."""
-    return UnsupportedError(f"{feature} needs a kronmem service of version {SINCE} or newer: this one cannot do it")
+    return UnsupportedError(
+        f"{feature} needs a kronmem service of version {version.API} or newer: this one cannot do it"
+    )
 
 
 def has_no_route(reply: Reply) -> bool:

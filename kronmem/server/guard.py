@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kronmem import tracing
+from kronmem.api import version
 from kronmem.server import spans
 from kronmem.server.access_log import ServedRequest
 from kronmem.settings import is_loopback
@@ -133,6 +134,7 @@ class _Outgoing:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["x-request-id"] = self._id
+            headers[version.HEADER] = version.API
             headers.setdefault("cache-control", "no-store")
             headers.setdefault("x-content-type-options", "nosniff")
         await self._send(message)
