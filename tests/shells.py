@@ -22,7 +22,7 @@ class Blocking:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.inner, name)
-        return self._ask(found) if callable(found) else found
+        return self._ask(found) if callable(found) else self.wrap(found)
 
     def _ask(self, method: Any) -> Any:
         def ask(*args: Any, **options: Any) -> Any:
@@ -52,7 +52,7 @@ class Awaiting(Blocking):
         return lambda *args, **options: self.wrap(self.portal.call(run, args, options))
 
     def wrap(self, answer: Any) -> Any:
-        bound = type(answer).__name__ in ("AsyncAgentMemory", "AsyncState")
+        bound = type(answer).__name__ in ("AsyncAgentMemory", "AsyncState", "AsyncOutbox")
         return Awaiting(answer, self.portal) if bound else answer
 
 

@@ -186,15 +186,58 @@ def test_a_late_delivery_does_not_bury_what_was_said_since(tmp_path: Path) -> No
             assert [one.content for one in client.memories("ada")] == [B]
 
 
+def raw(directory: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())
+
+
 def test_no_fragment_of_an_erased_text_is_left_in_the_outbox(tmp_path: Path) -> None:
-    with Client("http://127.0.0.1:9", outbox=tmp_path / "o.db", timeout=1.0) as client:
-        client.remember_later("ada", "zanzibar xylophone")
+    with Client("http://127.0.0.1:9", outbox=tmp_path / "o.db", timeout=30.0) as client:
+        client.remember_later("ada", "zanzibar xylophone", key="quixotic", tags=["obsidian"])
         client.remember_later("bob", "stays here")
-        with pytest.raises(Exception, match="cannot connect"):
+        with pytest.raises(KronmemError, match="cannot connect"):
             client.erase("ada")
-        raw = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.name != "o.db-reserve")
-        assert b"zanzibar" not in raw
-        assert b"stays here" in raw
+        for word in (b"zanzibar", b"xylophone", b"quixotic", b"obsidian"):
+            assert word not in raw(tmp_path)
+        assert b"stays here" in raw(tmp_path)
+
+
+def test_no_fragment_of_an_erased_text_is_left_in_the_files_of_a_service(kind: str, tmp_path: Path) -> None:
+    words = (b"zanzibar", b"xylophone", b"quixotic", b"obsidian", b"marzipan", b"vermilion")
+    (tmp_path / "service").mkdir()
+    with (
+        ServedKronmem(tmp_path / "service" / "memory.db") as server,
+        shell(kind, server.url, outbox=tmp_path / "o.db", timeout=60.0) as client,
+    ):
+        own = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
+        client.remember("ada", "zanzibar in the summer", key="quixotic", tags=["obsidian"], memory_id=own)
+        client.remember("ada", "xylophone in the winter", key="quixotic", metadata={"n": "marzipan"})
+        client.remember_later("ada", "zanzibar once more")
+        client.state("ada").set("colour", "vermilion")
+        client.remember("bob", "stays here")
+        assert client.outbox.flush(60.0) == 0
+        assert all(word in raw(tmp_path) for word in words)
+        erased = client.erase("ada")
+        assert (erased.memories, erased.history, erased.state, erased.complete) == (2, 1, 1, True)
+        assert [word for word in words if word in raw(tmp_path)] == []
+        late = client.remember("ada", "zanzibar in the summer", key="quixotic", tags=["obsidian"], memory_id=own)
+        assert late.id == own  # the retry of a call from before: answered, and stored no more
+        assert list(client.memories("ada", history=True)) == []
+        assert [word for word in words if word in raw(tmp_path)] == []
+        assert b"stays here" in raw(tmp_path)
+
+
+@pytest.mark.slow
+def test_an_erasure_that_a_reader_of_the_file_holds_up_is_not_complete(tmp_path: Path) -> None:
+    with ServedKronmem(tmp_path / "memory.db") as server, Client(server.url, outbox=False, timeout=60.0) as client:
+        client.remember("ada", "zanzibar")
+        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memories").fetchone()
+        assert client.erase("ada").complete is False
+        reader.execute("COMMIT")
+        reader.close()
+        assert client.erase("ada").complete is True
+        assert b"zanzibar" not in raw(tmp_path)
 
 
 def test_what_is_restored_is_what_an_export_holds() -> None:

@@ -45,6 +45,8 @@ MOST_ROUNDS = 4
 """So many claims of an agent's rows a `remember` delivers itself; behind more it queues, and the thread delivers."""
 LEASED = 0.5
 """Seconds that a `remember` waits for rows that the thread or another process is sending right now."""
+UNDER_WAY = 0.02
+"""Seconds between two looks whether a row that is being sent has come to its end."""
 SLOW = 30.0
 """After a call that ran into its deadline, calls queue behind waiting rows at once; the breaker's longest pause."""
 
@@ -155,11 +157,20 @@ class OutboxWriter:
     def erase(self, agent_id: str, flow: Flow[Erasure]) -> Flow[Erasure]:
         """Erase waiting rows and those that say where a memory was delivered, then everything at the service."""
         waiting = yield from self._cancelled(agent_id, None, None)
-        clean = True
-        if self.exists():
-            clean = yield from local(lambda: self.ask(lambda file, lane: file.erase(lane, agent_id), self._timeout))
+        clean = not self.exists() or (yield from self._erased(agent_id))
         done = yield from flow
         return done.model_copy(update={"queued": waiting, "complete": done.complete and clean})
+
+    def _erased(self, agent_id: str) -> Flow[bool]:
+        """Erase the rows of an agent from the file; one that is being sent is waited for."""
+        ends = time.monotonic() + self._timeout
+        while True:
+            left = max(ends - time.monotonic(), 0.0)
+            if (yield from local(partial(self.ask, lambda file, lane: file.erase(lane, agent_id), left))):
+                return True
+            if time.monotonic() + UNDER_WAY >= ends:
+                return False
+            yield Pause(UNDER_WAY)
 
     def _cancelled(self, agent_id: str, session_id: str | None, before: datetime | None) -> Flow[int]:
         if not self.exists():
