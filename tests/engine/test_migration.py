@@ -19,8 +19,9 @@ from kronmem import Client
 from kronmem.engine.backfill import LEASE
 from kronmem.engine.engine import Engine
 from kronmem.engine.sqlite.store import SqliteStore
-from kronmem.errors import KronmemError
+from kronmem.errors import KronmemError, StoreError
 from tests.engine.calling import START, Caller, Clock, calling
+from tests.engine.old_database import grown
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 ROOT = SAMPLES.parent.parent
@@ -72,7 +73,7 @@ def filled(call: Caller, agent: str) -> bool:
 
 
 def wait_until_filled(call: Caller) -> None:
-    for _ in range(6000):
+    for _ in range(25_000):
         if filled(call, "user-ada"):
             return
         time.sleep(0.02)
@@ -216,3 +217,53 @@ def test_the_samples_are_of_0_1() -> None:
     assert db.execute("PRAGMA user_version").fetchone() == (1,)
     db.close()
     assert os.path.getsize(SAMPLES / "postgres-0.1.sql") < 100_000
+
+
+OPEN = "import sys; from kronmem import Client; c = Client(sys.argv[1], timeout=60.0); print(c.recall('copy-7', 'knots')[0].content, flush=True); sys.stdin.read()"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # all ten thousand are filled in the background
+def test_ten_thousand_memories_of_0_1_survive_kills_at_any_moment(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    agents = grown(path, 10_000)
+    command = [sys.executable, "-c", OPEN, address(str(path))]
+    for moment in (0.3, 0.6, None, None):  # while it starts or migrates; and twice while it fills
+        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            if moment is None:
+                assert process.stdout
+                assert "knots" in process.stdout.readline()
+            else:
+                time.sleep(moment)
+            process.kill()
+    with calling(str(path), clock=Clock(NOW)) as call:
+        _, found = call("GET", "/api/v1/agents")
+        counts = {one["name"]: one["memory_count"] for one in found}
+        assert counts == {"user-ada": 8, "user-bob": 40, "team-7": 0} | {f"copy-{n}": 40 for n in range(agents)}
+        with call.service._engine._store.write(60.0) as rows:  # the lease of the last one killed, as if it had run out
+            rows.set_setting("filling", f"somebody {time.time() - 2 * LEASE}")
+        last = call.as_(agent=f"copy-{agents - 1}")
+        assert len(last.recall("knots at buoy 77", limit=40, threshold=0)) == 40
+    with calling(str(path), clock=Clock(NOW)) as call:
+        call.recall("anything")
+        wait_until_filled(call)
+        assert len(call.as_(agent="copy-3").recall("knots at buoy 77", limit=40, threshold=0)) == 40
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT count(*), count(DISTINCT space) FROM memories").fetchone() == (10_048, agents + 2)
+    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()
+
+
+def test_a_database_of_a_newer_schema_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Client(address(str(path))) as client:
+        client.remember("ada", "tea at five")
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 3")
+    db.commit()
+    before = path.read_bytes()
+    with Client(address(str(path))) as client, pytest.raises(StoreError, match="newer") as raised:
+        client.recall("ada", "tea")
+    assert str(path) in str(raised.value)
+    assert path.read_bytes() == before
+    db.close()
