@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -196,3 +202,44 @@ async def test_a_tool_over_mcp_is_one_tree(home: str, recorder: Recorder) -> Non
     assert f"{ours.context.trace_id:032x}" == "0af7651916cd43dd8448eb211c80319c"
     assert (ours.kind, attributes(ours)[STORE]) == (SpanKind.INTERNAL, "ada")
     assert "private tea" not in recorder.text()
+
+
+STDIO = """
+import sys, anyio
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=open(sys.argv[1], "a"), formatter=lambda span: f"{span.name} {span.context.trace_id:032x}\\n")))
+trace.set_tracer_provider(provider)
+from kronmem import AsyncClient
+from kronmem.mcp import serve_stdio
+anyio.run(serve_stdio, AsyncClient("sqlite://"), "ada")
+"""
+
+
+@pytest.mark.slow
+def test_a_tool_over_stdio_goes_on_with_the_trace_in_its_message(tmp_path: Path) -> None:
+    """mcp 2.x reads `_meta.traceparent` itself; our span is the child of its own."""
+    if not find_spec("mcp") or int(version("mcp").split(".")[0]) < 2:
+        pytest.skip("mcp 2.x is not installed")
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    meta = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    call = {"name": "remember", "arguments": {"content": "Ada likes tea"}, "_meta": meta}
+    command = [sys.executable, "-c", STDIO, str(tmp_path / "spans.txt")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        for message in (
+            {"id": 1, "method": "initialize", "params": hello},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": call},
+        ):
+            child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            child.stdin.flush()
+            if "id" in message:
+                answer = child.stdout.readline()
+        child.stdin.close()
+        assert "Stored" in answer
+    spans = [line.rsplit(" ", 1) for line in (tmp_path / "spans.txt").read_text().splitlines()]
+    assert ["create_memory", "0af7651916cd43dd8448eb211c80319c"] in spans
