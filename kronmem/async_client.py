@@ -220,7 +220,7 @@ class AsyncClient:
         key: str | None = None,
         supersedes: str | None = None,
     ) -> str:
-        """Store one memory without waiting for the service: it is on disk when this returns, and delivered behind you.
+        """Store one memory without waiting for the service: on disk when this returns, delivered in the background.
 
         The answer is its id, which `forget` takes before and after delivery. Embedded clients store it at once.
         """

@@ -6,7 +6,7 @@ KronmemError
 │   └── UnsupportedError        the service lacks this feature, and the version that has it
 ├── InvalidInputError           refused before anything is sent (ids, ttl, NUL, size)
 ├── TransportError              nothing usable came back
-│   ├── DeadlineError           the call's time was up
+│   ├── DeadlineError           the call timed out
 │   └── UnavailableError        the breaker is open: not even tried
 ├── ReplyError                  something came back that cannot be read
 ├── StoreError                  the embedded database cannot be used (corrupt, newer, full, read-only)
@@ -60,7 +60,7 @@ class TransportError(KronmemError):
 
 
 class DeadlineError(TransportError):
-    """The call's total time was up before the service had answered."""
+    """The call timed out: its total time passed before the service had answered."""
 
 
 class UnavailableError(TransportError):

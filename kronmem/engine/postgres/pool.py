@@ -2,7 +2,7 @@
 
 Nothing is opened before the first transaction, and nothing is left in a connection after one: a pooler may stand
 between, and give it to another program next. Failures are typed errors that name the database, never the password:
-`DeadlineError` when time was up, `TransportError` when the server is not there, `StoreError` when it refused.
+`DeadlineError` on a timeout, `TransportError` when the server is not there, `StoreError` when it refused.
 
 psycopg's own pool connects in threads of its own: with the server down, its callers wait for their whole time instead
 of hearing so at once, and a fork leaves it without those threads.

@@ -98,7 +98,7 @@ class Transaction:
         if left >= 0.75 * self._granted:
             return
         if left <= 0:
-            raise DeadlineError("the time was up before the database had finished", sent=False)
+            raise DeadlineError("timed out before the database had finished", sent=False)
         self._connection.execute(timeout_of(left).encode(), prepare=False)
         self._granted = left
 

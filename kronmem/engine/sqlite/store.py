@@ -23,7 +23,7 @@ class SqliteStore:
     """The `Store` on one database file, or in memory for ":memory:". Opens it at the first transaction."""
 
     def __init__(self, path: str, schema: FileSchema = SCHEMA) -> None:
-        self._file = SqliteFile(path, schema, _teach)
+        self._file = SqliteFile(path, schema, _register_functions)
         self._group = GroupCommit(self.write)
 
     @contextmanager
@@ -63,7 +63,7 @@ class SqliteStore:
         self._file.close()
 
 
-def _teach(connection: sqlite3.Connection) -> None:
+def _register_functions(connection: sqlite3.Connection) -> None:
     connection.create_function("contains", 2, _contains, deterministic=True)
 
 
