@@ -30,10 +30,10 @@ TESTING = [
     "typing-extensions",
 ]
 LOWEST = [
-    "typer==0.26.0",
+    "typer==0.26.1",
     "rich==13.8.0",
     "httpx==0.27.0",
-    "pydantic==2.8.0",
+    "pydantic==2.9.0",
     "snowballstemmer==2.2.0",
     "starlette==1.0.1",
     "uvicorn==0.30.0",
@@ -70,7 +70,8 @@ def rows() -> list[Row]:
     """Everything that can be run on this machine."""
     pythons = {version: found for version in ("3.10", "3.11", "3.12", "3.13") if (found := _find(version))}
     found = [Row(f"Python {version}", path, (".[dev]",)) for version, path in pythons.items()]
-    lowest = (".[server,cli]", *TESTING, "kronvex==0.5.2", "botwire==0.2.1", *LOWEST)
+    measured = ("opentelemetry-sdk", "prometheus-client")
+    lowest = (".[server,cli]", *TESTING, "kronvex==0.5.2", "botwire==0.2.1", *measured, *LOWEST)
     packs = ("tests", *(f"--ignore=tests/{folder}" for folder in PACKS))
     found.append(Row("lowest dependencies", next(iter(pythons.values())), lowest, packs))
     found.append(

@@ -18,7 +18,12 @@ from tests.test_layout import MODULES, PACKAGE, imports
 
 PROJECT: dict[str, Any] = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["project"]
 # Names that packages_distributions cannot know where the package is not installed, or knows two owners of.
-OWNERS = {"autogen": "autogen", "psycopg": "psycopg", "fastembed": "fastembed"}
+OWNERS = {
+    "autogen": "autogen",
+    "psycopg": "psycopg",
+    "fastembed": "fastembed",
+    "agent_framework": "agent-framework-core",
+}
 ON_BEHALF = {"autogen-agentchat": {"autogen_core"}, "pydantic": {"pydantic_core"}}
 """Brought along by a package that cannot do without it and fixes its version."""
 ONLY_IF_LOADED = {"opentelemetry"}

@@ -5,6 +5,7 @@ No I/O but reading the trusted certificates.
 
 from __future__ import annotations
 
+import os
 import ssl
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +27,9 @@ def trusted() -> ssl.SSLContext:
 
     Costs more than a hundred requests: done once, and only for https.
     """
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):  # httpx 0.27 passes over one that is not there
+        if (path := os.environ.get(name)) and not os.path.exists(path):
+            raise ConfigError(f"{name} names {path}, which does not exist")
     try:
         return httpx.create_ssl_context()
     except OSError as error:  # an SSLError is one too
