@@ -179,7 +179,7 @@ def _distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Scor
     """
     kept: dict[tuple[str, ...], tuple[Score, Row]] = {}
     for seen, (score, row) in enumerate(found, start=1):
-        key = _said(row.content)
+        key = statement(row.content)
         if key in kept:
             kept[key] = max(kept[key], (score, row), key=lambda one: (one[1].pinned, one[1].number))
         elif len(kept) < limit:
@@ -189,7 +189,7 @@ def _distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Scor
     return sorted(kept.values(), key=lambda one: (one[0].similarity, one[0].number), reverse=True)
 
 
-def _said(content: str) -> tuple[str, ...]:
+def statement(content: str) -> tuple[str, ...]:
     """The words of a text but for order, case, punctuation and filler."""
     words = sorted(terms.tokens(content))
     return tuple(word for word in words if word not in _FILLER) or tuple(words)
