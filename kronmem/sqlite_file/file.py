@@ -45,7 +45,7 @@ class SqliteFile:
         self._open: weakref.WeakSet[SetConnection] = weakref.WeakSet()
         self._memory: SetConnection | None = None
         """A database in memory lives as long as this connection."""
-        self._slots: Slots[SetConnection] = Slots(1 if path == MEMORY else _POOL)
+        self._slots: Slots[SetConnection] = Slots(1 if path == MEMORY else _POOL, self._reclaim)
         self._ready = False
         self._read_only = False
         self._closed = False
@@ -138,14 +138,14 @@ class SqliteFile:
         self._slots.leave(slot)
 
     def _reclaim(self, slot: Slot[SetConnection]) -> None:
-        """End a transaction of this thread that an interrupt cut off: its frames may live on in a traceback.
+        """End a transaction that an interrupt cut off: its frames may live on in a traceback.
 
         Should it still run, below the signal handler that begins another one now, then it fails with a `StoreError`.
         """
         connection = slot.connection
-        if slot.over or connection is None or connection is self._memory:
+        if connection is None or connection is self._memory:
             return self._end(slot)
-        connection.close()
+        connection.close()  # and not used again: the interrupted call may hold on to it
         self._open.discard(connection)
         return self._end(slot)
 
@@ -197,7 +197,7 @@ class SqliteFile:
             self._start_over()
 
     def _start_over(self) -> None:
-        self._slots = Slots(1 if self._path == MEMORY else _POOL)
+        self._slots = Slots(1 if self._path == MEMORY else _POOL, self._reclaim)
         if self._path != MEMORY:  # a copy of memory is the child's own
             _orphans.extend(self._open)
             self._idle, self._open = [], weakref.WeakSet()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
@@ -13,6 +14,8 @@ C = TypeVar("C", bound=sqlite3.Connection)
 
 LOOK_AGAIN = 0.05
 """A wake-up that an interrupt swallowed costs a waiting thread at most this long."""
+STALE = 1.0
+"""A slot is left within microseconds of its end: after so many seconds an interrupt came in between."""
 
 
 @dataclass(eq=False)
@@ -22,17 +25,20 @@ class Slot(Generic[C]):
     thread: int = field(default_factory=threading.get_ident)
     connection: C | None = None
     over: bool = False
+    """Set without a call: an interrupt comes between two bytecodes only where one is."""
+    noticed: float | None = None
+    """When a waiting thread first saw it over and not left."""
 
 
 class Slots(Generic[C]):
     """Counts the threads inside by their identity.
 
     A counter that an exception out of a signal handler skips is wrong for ever; here the same thread's next entry
-    takes over the slot that its interrupted call left.
+    takes over the slot that its interrupted call left, and so does any other thread that waits for one.
     """
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, reclaim: Callable[[Slot[C]], None]) -> None:
+        self._size, self._reclaim = size, reclaim
         self.lock = threading.Lock()  # only ever taken by `with`, which no interrupt can part from its release
         self._inside: dict[int, Slot[C]] = {}
         self._freed: SimpleQueue[None] = SimpleQueue()
@@ -51,6 +57,7 @@ class Slots(Generic[C]):
                 self._freed.get(timeout=min(left, LOOK_AGAIN))
             except Empty:
                 self._drop_ended()
+                self._take_stale()
             finally:
                 self._waiting -= 1
         return True
@@ -72,6 +79,13 @@ class Slots(Generic[C]):
     def left_over(self) -> Slot[C] | None:
         """The calling thread's last slot, if an interrupt came before it was left."""
         return self._inside.get(threading.get_ident())
+
+    def _take_stale(self) -> None:
+        now = time.monotonic()
+        for slot in [slot for slot in list(self._inside.values()) if slot.over]:
+            slot.noticed = slot.noticed or now
+            if now - slot.noticed > STALE:
+                self._reclaim(slot)
 
     def others(self) -> bool:
         """Is a thread inside besides the calling one?"""
