@@ -74,7 +74,9 @@ def search(
     if embedded is not None:
         closeness, sense = _by_model(rows, space, closeness, embedded), MODEL
     answers = scoring.combine(words, closeness, sense)
-    if asked.threshold is None and answers.silent(space.passages, sense):
+    # A name that was ever said matches by itself; about one that was not, a faint resemblance is chance.
+    size = max(space.passages, scoring.NAMED) if terms.names(asked.query) else space.passages
+    if asked.threshold is None and answers.silent(size, sense):
         return []
     found = _distinct(_live(rows, space, answers, asked, now), asked.limit)
     kept = found if asked.threshold is not None else found[: scoring.without_tail([s.similarity for s, _ in found])]

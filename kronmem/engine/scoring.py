@@ -62,8 +62,13 @@ in three (four in ten in long chats with assistants) are answered with silence, 
 answered one in fifty, one in ten where they share no word with the answer."""
 MODEL = Sense(weight=0.8, discount=0.6, similar=0.3, similar_rise=0.045, close=0.215, close_rise=0.056)
 """A sentence encoder (chosen with all-MiniLM-L6-v2): it orders better than the table, so words overrule it less."""
-_FEWEST, _MOST = 25, 4096
-"""The sizes between which the bounds were seen to rise."""
+_FEWEST, _MOST = 5, 4096
+"""The sizes between which the bounds rise: with fewer passages, lower ones would let chance in."""
+NAMED = 25
+"""A question with a name in it is asked of a space at least this large."""
+_FALL = 0.65
+"""Below 25 passages the bounds fall by this share of their rise for each halving: parts of 5 to 12 memories of the
+everyday set then answer about as many foreign questions with silence as the whole, and half as many own ones."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,7 @@ class Answers:
         if not self.close:  # in a language that the table does not know, words alone decide
             return similar < ranking.gate(passages)
         doublings = math.log2(min(max(passages, _FEWEST), _MOST) / 25)
+        doublings *= _FALL if doublings < 0 else 1.0
         distant = max(self.close.values()) < sense.close + sense.close_rise * doublings
         return distant and similar < sense.similar + sense.similar_rise * doublings
 

@@ -1,11 +1,13 @@
-"""What it costs to have kronmem at all: import time beside httpx and pydantic, and megabytes on disk."""
+"""What it costs to have kronmem at all: import time and cold starts beside httpx and pydantic, and megabytes on disk."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import os
+import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -31,6 +33,33 @@ def times(rounds: int) -> Times:
         _start(code)  # whoever has no bytecode yet writes it now
     empty = min(_start("pass") for _ in range(5))
     return in_turn({name: lambda code=code: max(_start(code) - empty, 1e-4) for name, code in codes.items()}, rounds)
+
+
+COLD = {
+    "remember and recall": ["-c", "from kronmem import Client\nwith Client() as client:\n client.remember('a', 'Tea at five')\n client.recall('a', 'tea')"],
+    "kronmem --help": ["-m", "kronmem.cli", "--help"],
+    "kronmem recall": ["-m", "kronmem.cli", "recall", "tea", "--agent", "a"],
+}  # fmt: skip
+
+
+def cold(rounds: int) -> Times:
+    """CPU seconds of fresh processes from start to end, beside one that imports httpx and pydantic."""
+    with tempfile.TemporaryDirectory() as home:
+        commands = {BASE: ["-c", "import httpx, pydantic"], **COLD}
+        for command in commands.values():
+            _cpu(command, home)  # bytecode, and the database
+        return in_turn(
+            {name: lambda command=command: _cpu(command, home) for name, command in commands.items()}, rounds
+        )
+
+
+def _cpu(command: list[str], home: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, *command], check=True, capture_output=True, env={**os.environ, "KRONMEM_HOME": home}
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _start(code: str) -> float:

@@ -44,6 +44,9 @@ def had(rounds: int, _: int) -> Iterator[Row]:
     times = imports.times(rounds).against(imports.BASE)
     yield Row(imports.CLIENT, f"{imports.BASE} = 1", {"kronmem": times.pop(imports.CLIENT)})
     yield Row("import", f"{imports.BASE} = 1", times)
+    started = imports.cold(rounds).against(imports.BASE)
+    for name in imports.COLD:
+        yield Row(f"CPU of a fresh process: {name}", f"{imports.BASE} = 1", {"kronmem": started[name]})
     yield Row("installed, with all it needs", "MB", {name: [size] for name, size in imports.megabytes().items()})
 
 

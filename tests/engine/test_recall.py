@@ -29,6 +29,13 @@ def test_a_tiny_space_is_silent_about_what_it_never_heard(call: Caller) -> None:
     assert call.recall("which color was the bicycle of my uncle") == []
 
 
+@pytest.mark.parametrize("question", ["anything tagged travel?", "which decisions are there?"])
+def test_a_tag_and_a_type_are_found_by_a_question_that_names_them(call: Caller, question: str) -> None:
+    call.remember("The hotel is booked for May", tags=["travel"], memory_type="decision")
+    call.remember("Ines plays the cello")
+    assert call.recall(question) == ["The hotel is booked for May"]
+
+
 def test_the_question_itself_is_found_with_full_similarity(call: Caller) -> None:
     for text in ["The API port of billing is 8080", "The API port of search is 9090", "Lunch is at noon"]:
         call.remember(text)
