@@ -79,6 +79,29 @@ class Postgres:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def standby_of(primary: Postgres) -> Postgres:
+    """A hot standby that streams from that server, running."""
+    folder = Path(tempfile.mkdtemp(prefix="kronpg"))
+    owner = primary.folder.stat().st_uid
+    os.chown(folder, owner, -1)
+    command = [
+        str(primary.bin / "pg_basebackup"),
+        "-R",
+        "-X",
+        "stream",
+        "-c",
+        "fast",
+        "-d",
+        primary.url(),
+        "-D",
+        str(folder),
+    ]
+    subprocess.run(command, check=True, user=owner if os.getuid() == 0 else None, capture_output=True)
+    for copied in folder.glob(".s.PGSQL*"):  # the primary's socket is in its directory
+        copied.unlink()
+    return Postgres(folder).start()
+
+
 def program(name: str) -> str:
     """One of PostgreSQL's own programs: pgserver's, as new as its server, else the system's."""
     with warnings.catch_warnings():
@@ -139,10 +162,12 @@ def needs_own_databases() -> None:
 def _fresh_schema(url: str) -> Iterator[str]:
     import psycopg
 
-    with psycopg.connect(url, autocommit=True) as admin:
-        admin.execute("DROP SCHEMA IF EXISTS kronmem CASCADE")
-        yield url
-        admin.execute("DROP SCHEMA IF EXISTS kronmem CASCADE")
+    for step in ("before", "after"):
+        # A connection of its own each time: a coordinator keeps lines to its nodes that a test may have broken.
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute("DROP SCHEMA IF EXISTS kronmem CASCADE")
+        if step == "before":
+            yield url
 
 
 @contextmanager

@@ -49,12 +49,22 @@ class Batch:
         self.receipts.append((space, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now))
         self.names.add((space, client_id, "receipt"))
 
+    def _send_postings(self, session: Transaction) -> None:
+        if not session.distributed:
+            session.run(_POSTING, [list(column) for column in zip(*self.postings, strict=True)])
+            return
+        # Rows from a function are copied to their shard in a two-phase commit, which a node's failure leaves unfinished
+        # for a minute; rows as values go there in the node's own transaction.
+        for first in range(0, len(self.postings), _ROWS):
+            rows = self.postings[first : first + _ROWS]
+            session.run(f"{_POSTING_ROWS} {', '.join([_ROW] * len(rows))}", [value for row in rows for value in row])
+
     def send(self, session: Transaction) -> None:
         """Insert everything."""
         if self.memories:
             session.run_many(_MEMORY, self.memories)
         if self.postings:
-            session.run(_POSTING, [list(column) for column in zip(*self.postings, strict=True)])
+            self._send_postings(session)
         if self.meanings:
             session.run_many(_MEANING, self.meanings)
         if self.receipts:
@@ -69,6 +79,10 @@ _INSERTED = ("space", "number", "id", "created", "accessed", "role", "successor"
 _MEMORY = f"INSERT INTO kronmem.memories({', '.join(_INSERTED)}) VALUES ({', '.join(['%s'] * len(_INSERTED))})"
 _POSTING = """INSERT INTO kronmem.postings(term, space, number, times, length, parts)
     SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[])"""
+_POSTING_ROWS = "INSERT INTO kronmem.postings(term, space, number, times, length, parts) VALUES"
+_ROW = "(%s, %s, %s, %s, %s, %s)"
+_ROWS = 500
+"""Postings a statement: it may have 65,535 values."""
 _MEANING = """INSERT INTO kronmem.meanings VALUES (%s, %s, %s, %s)
     ON CONFLICT(space, number) DO UPDATE SET codes = excluded.codes, vectors = excluded.vectors"""
 _RECEIPT = """INSERT INTO kronmem.receipts(space, client, memory, body, deduplicated, at)

@@ -49,8 +49,10 @@ def translate(error: psycopg.Error, place: str, *, committing: bool, connected: 
         return UndoneError(f"{place} is behind a pooler: transaction rolled back, repeated without prepared statements")
     if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
         return UndoneError(f"{place}: serialization failure, transaction rolled back")
+    first = str(error).strip().partition("\n")[0]
+    if isinstance(error, errors.InternalError_):  # a coordinator's class for a node that it lost in mid-transaction
+        return TransportError(f"{place} failed: {first}", sent=committing, partial=connected)
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        first = str(error).strip().partition("\n")[0]
         # A coordinator answered: one of its nodes is away, and so are the agents that live there.
         if connected and code[:2] in _AWAY:
             return TransportError(f"a node behind {place} cannot be reached: {first}", sent=committing, partial=True)
