@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from tests.benchmarks.engine_scale import Language
+from tests.services.postgres import new_database
 
 ROOT = Path(__file__).parent.parent.parent
 BATCH, ROUNDS, SINGLE, ASKED = 100, 5, 40, 40
@@ -25,7 +26,7 @@ BATCH, ROUNDS, SINGLE, ASKED = 100, 5, 40, 40
 class Worker:
     """A process that has one kronmem and one database."""
 
-    def __init__(self, python: str, source: Path, database: Path) -> None:
+    def __init__(self, python: str, source: Path, database: Path | str) -> None:
         command = [python, str(Path(__file__).with_name("scale_worker.py")), str(database)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": str(source)}
@@ -55,19 +56,22 @@ def environment(commit: str, folder: Path) -> Iterator[tuple[str, Path]]:
     try:
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
         python = str(venv / "bin" / "python")
-        subprocess.run([python, "-m", "pip", "install", "-q", str(tree)], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", f"{tree}[postgres]"], check=True)
         subprocess.run([python, "-m", "pip", "uninstall", "-q", "-y", "kronmem"], check=True)  # the tree's own is used
         yield python, tree
     finally:
         subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(tree)], check=True)
 
 
-def against(commit: str, sizes: Sequence[int]) -> Iterator[str]:
-    """Adds, recalls and room of both in one agent, today's as a multiple of the commit's."""
+def against(commit: str, sizes: Sequence[int], server: str | None = None) -> Iterator[str]:
+    """Adds, recalls and room of both in one agent, today's as a multiple of the commit's; on that PostgreSQL or a file."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         python, tree = stack.enter_context(environment(commit, folder))
-        both = {"now": Worker(python, ROOT, folder / "now.db"), commit: Worker(python, tree, folder / "then.db")}
+        databases: dict[str, Path | str] = {name: folder / f"{name}.db" for name in ("now", "then")}
+        if server:
+            databases = {name: stack.enter_context(new_database(server, f"kronmem_{name}")) for name in databases}
+        both = {"now": Worker(python, ROOT, databases["now"]), commit: Worker(python, tree, databases["then"])}
         for worker in both.values():
             stack.callback(worker.close)
         texts, reached = Language(1).memories(), 0

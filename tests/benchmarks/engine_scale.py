@@ -300,6 +300,12 @@ def main() -> int:
     parser.add_argument("--db", choices=["sqlite", "postgresql"], default="sqlite", help="which store, or both")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
+    if options.db == "postgresql":
+        from tests.benchmarks.postgres_size import report
+
+        for line in report(sizes, options.against):
+            print(line, flush=True)
+        return 0
     if options.against:
         from tests.benchmarks.baseline import against
 
@@ -307,14 +313,6 @@ def main() -> int:
             print(line, flush=True)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        if options.db == "postgresql":
-            from tests.services.postgres import some_server
-
-            with some_server(("shared_buffers=1GB", "max_wal_size=4GB")) as url:
-                for line in side_by_side(Path(folder), url, sizes):
-                    sys.stdout.write(line + "\n")
-                    sys.stdout.flush()
-            return 0
         for line in grow(Path(folder), sizes):
             sys.stdout.write(line + "\n")
             sys.stdout.flush()

@@ -10,7 +10,7 @@ from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
 
 WRITE = b"INSERT INTO kronmem.memories("
-COMMIT = b"; COMMIT\x00"
+COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
 
 
 class Proxy:

@@ -60,7 +60,7 @@ def transactions(log: str) -> list[list[str]]:
         pid, sql = found.group(1), " ".join(found.group(2).split())
         if sql.startswith("BEGIN"):
             begun[pid] = []
-        elif sql.endswith("COMMIT") or sql == "ROLLBACK":
+        elif sql in ("COMMIT", "ROLLBACK"):
             ended.append(begun.pop(pid, []))
         elif pid in begun:
             begun[pid].append(sql)

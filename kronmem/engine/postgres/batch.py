@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from kronmem.engine.columns import changing
 from kronmem.engine.postgres.transaction import Transaction, Value
@@ -51,7 +52,9 @@ class Batch:
 
     def _send_postings(self, session: Transaction) -> None:
         if not session.distributed:
-            session.run(_POSTING, [list(column) for column in zip(*self.postings, strict=True)])
+            # In the order of the index: its pages fill up instead of being split in the middle.
+            rows = sorted(self.postings, key=itemgetter(1, 0, 2))
+            session.run(_POSTING, [list(column) for column in zip(*rows, strict=True)])
             return
         # Rows from a function are copied to their shard in a two-phase commit, which a node's failure leaves unfinished
         # for a minute; rows as values go there in the node's own transaction.

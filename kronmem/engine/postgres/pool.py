@@ -52,9 +52,6 @@ _SETTINGS = "SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL max_
 _PLANNED = "SET LOCAL plan_cache_mode = force_generic_plan"
 # A pooler makes up the process id that it tells its clients: PgBouncer, and all that must route a cancel request.
 _WHO = b"""SELECT pg_backend_pid(), EXISTS (SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'citus')"""
-# A timeout that ends the wait for a synchronous standby makes COMMIT succeed with a warning: the caller's own deadline
-# ends it without an answer instead.
-_COMMIT = b"SET LOCAL statement_timeout = 0; COMMIT"
 
 _orphans: list[PostgresConnection] = []
 """Connections of a parent process. Closing them here would say goodbye to the server in the parent's name."""
@@ -90,7 +87,7 @@ class PostgresPool:
                 with self._translated(connection):
                     yield Transaction(connection, ends)
                 with self._translated(connection, committing=True):
-                    connection.execute(_COMMIT, prepare=False)
+                    connection.execute("COMMIT", prepare=False)
             finally:
                 self._give_back(connection)
 
