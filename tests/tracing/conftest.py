@@ -24,6 +24,6 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     """The spans of this test."""
     monkeypatch.delenv(tracing.SWITCH, raising=False)
     monkeypatch.delenv(tracing.CONTENT, raising=False)
-    RECORDER.clear()
+    RECORDER.begin()
     with installed(PROVIDER):
         yield RECORDER

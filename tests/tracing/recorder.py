@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ class Recorder(SpanProcessor):
     def __init__(self) -> None:
         self._spans: list[ReadableSpan] = []
         self._servers: set[int] = set()
+        self._since = 0
         self._changed = threading.Condition()
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
@@ -28,9 +30,16 @@ class Recorder(SpanProcessor):
             self._servers.add(span.context.span_id)
 
     def on_end(self, span: ReadableSpan) -> None:
+        if (span.start_time or 0) < self._since:  # of a thread that an earlier test left behind
+            return
         with self._changed:
             self._spans.append(span)
             self._changed.notify_all()
+
+    def begin(self) -> None:
+        """Record from now on."""
+        self._since = time.time_ns()
+        self.clear()
 
     def clear(self) -> None:
         """Forget everything so far."""
