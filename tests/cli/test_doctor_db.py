@@ -55,7 +55,7 @@ def test_a_database_in_use_says_what_is_in_it(database: str) -> None:
         client.remember("team", "The harbour opens at six")
     code, said, _ = doctor("--db", database)
     assert code == 0
-    assert said["tables"]["detail"] == "schema version 1, as this kronmem wants it"
+    assert said["tables"]["detail"] == "schema version 2, as this kronmem wants it"
     assert said["rights"]["detail"] == "this role may read and write"
     assert said["agents"]["detail"] == "1 with 1 memories"
     assert said["memory"]["detail"].endswith("(from --db)")
@@ -77,7 +77,7 @@ def test_what_a_role_may_not_do_is_said_with_what_to_grant(database: str, role: 
     sql(f"GRANT SELECT ON kronmem.version TO {name}")
     code, said, _ = doctor("--db", role)
     assert (code, said["rights"]["ok"]) == (1, False)
-    assert "may not read memory, posting" in said["rights"]["detail"]
+    assert "memories, postings" in said["rights"]["detail"]
 
     sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA kronmem TO {name}")
     code, said, _ = doctor("--db", role)
