@@ -22,9 +22,10 @@ class Model(ReplayChatCompletionClient):
     """Answers, except that the first process never gets an answer to its second question."""
 
     async def create(self, messages: Any, **options: Any) -> CreateResult:
-        seen = [one.content for one in messages if one.source == "user"]
-        print(f"  the model sees {len(seen)} task(s), the last is: {seen[-1]}", flush=True)
-        if os.environ["PROCESS"] == "1" and len(seen) == 2:
+        answers = [one.content for one in messages if one.source == "clerk"]
+        task = [one.content for one in messages if one.source == "user"][-1]
+        print(f"  the model sees {len(answers)} answer(s) of its own, the task is: {task}", flush=True)
+        if os.environ["PROCESS"] == "1" and len(answers) == 1:
             print("stuck", flush=True)
             await asyncio.Event().wait()
         return await super().create(messages, **options)

@@ -6,7 +6,7 @@ Memories that were recalled into it are taken out before saving, so that a forgo
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -32,7 +32,7 @@ async def persisted(
     state that cannot be loaded is an error and is not overwritten. Blocks injected by `KronMemory` are not saved;
     messages of models and tools are.
     """
-    saver = StateSaver(team, state, key, timeout, without_memories)
+    saver = StateSaver(team, state, key, timeout, lambda saved: told_once(without_memories(saved)))
     saved = await saver.read()
     if saved is not None:
         await team.load_state(saved)
@@ -52,6 +52,32 @@ def without_memories(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
         return [without_memories(inner) for inner in value if not _is_injected(inner)]
     return value
+
+
+def told_once(value: JsonValue) -> JsonValue:
+    """A team's state in which no agent has a message both in its model's context and in its buffer.
+
+    AutoGen empties the buffer when the agent has answered: saved during a turn and loaded again, the agent would hear
+    the message twice.
+    """
+    if not isinstance(value, dict):
+        return value
+    if isinstance(agents := value.get("agent_states"), dict):
+        return {**value, "agent_states": {name: told_once(one) for name, one in agents.items()}}
+    match value:
+        case {"message_buffer": list(buffer), "agent_state": {"llm_context": {"messages": list(context)}}}:
+            return {**value, "message_buffer": buffer[_heard(buffer, context) :]}
+        case {"agent_state": dict(inner)}:  # a team within the team
+            return {**value, "agent_state": told_once(inner)}
+        case _:
+            return value
+
+
+def _heard(buffer: Sequence[JsonValue], context: Sequence[JsonValue]) -> int:
+    """How many messages at the beginning of the buffer are the last of a user in the context."""
+    said = [one.get("content") for one in buffer if isinstance(one, dict)]
+    heard = [one.get("content") for one in context if isinstance(one, dict) and one.get("type") == "UserMessage"]
+    return next((count for count in range(len(said), 0, -1) if said[:count] == heard[-count:]), 0)
 
 
 def _is_injected(value: JsonValue) -> bool:

@@ -42,14 +42,14 @@ clerk: I will send a PDF.
 """,
     "persisted_team": """\
 -- process 1
-  the model sees 1 task(s), the last is: Collect the numbers
+  the model sees 0 answer(s) of its own, the task is: Collect the numbers
 finished: Collect the numbers
-  the model sees 2 task(s), the last is: Draft the report
+  the model sees 1 answer(s) of its own, the task is: Draft the report
 -- killed half-way
 -- process 2
-  the model sees 2 task(s), the last is: Draft the report
+  the model sees 1 answer(s) of its own, the task is: Draft the report
 finished: Draft the report
-  the model sees 3 task(s), the last is: Send the report
+  the model sees 2 answer(s) of its own, the task is: Send the report
 finished: Send the report
 """,
     "fan_out": """\

@@ -17,11 +17,12 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
-from autogen_core.models import CreateResult
+from autogen_core.models import CreateResult, UserMessage
+from pydantic_core import to_jsonable_python
 
 from kronmem import AsyncClient, Client, InvalidInputError, KronmemError, State
 from kronmem.agentchat import KronMemory, persisted
-from kronmem.agentchat.persist import without_memories
+from kronmem.agentchat.persist import told_once, without_memories
 from tests.agentchat.scripted import Scripted, blocks
 from tests.services import RawServer
 from tests.services.raw import respond
@@ -44,6 +45,30 @@ async def stored(state: Any) -> str:
 def made(model: Scripted, client: AsyncClient) -> RoundRobinGroupChat:
     agent = AssistantAgent("ada", model, memory=[KronMemory("team", client=client)])
     return RoundRobinGroupChat([agent], max_turns=1)
+
+
+class Watched(Scripted):
+    """Keeps the state of its team as it is while the model answers."""
+
+    team: RoundRobinGroupChat
+    states: list[Any]
+
+    async def create(self, messages: Any, **options: Any) -> CreateResult:
+        self.states.append(to_jsonable_python(await self.team.save_state()))
+        return await super().create(messages, **options)
+
+
+async def test_a_message_saved_in_the_middle_of_its_turn_is_heard_once(client: AsyncClient) -> None:
+    watched = Watched("One.", "Two.")
+    watched.team, watched.states = made(watched, client), []
+    for task in ("Which tea?", "Which tea, once more?"):
+        await watched.team.run(task=task)
+    model = Scripted("Three.")
+    team = made(model, client)
+    await team.load_state(told_once(without_memories(watched.states[1])))
+    await team.run(task="And which cup?")
+    said = [one.content for one in model.prompts[0] if isinstance(one, UserMessage) and one.source == "user"]
+    assert said == ["Which tea?", "Which tea, once more?", "And which cup?"]
 
 
 @pytest.mark.parametrize("blocking", [False, True], ids=["AsyncState", "State"])
