@@ -35,7 +35,7 @@ ONLY_IN = {
     "httpcore": {"transport/httpx.py"},
     "h11": {"transport/failures.py", "transport/http1.py"},
     "sqlite3": {"sqlite_file", "engine/sqlite", "outbox/queue.py", "outbox/disk.py"},
-    "psycopg": {"engine/postgres/pool.py"},
+    "psycopg": {f"engine/postgres/{module}.py" for module in ("pool", "failures", "transaction")},
     "starlette": {"server"},
     "uvicorn": {"server"},
     "typer": {"cli"},
