@@ -49,6 +49,7 @@ def main() -> None:
     work: list[tuple[parts.Part, int, int]] = [
         (parts.sequential, rounds, 60 if quick else 300),
         (parts.fanned, rounds, 200 if quick else 1000),
+        (parts.hosted, rounds, 100 if quick else 1000),
         (parts.had, rounds, 0),
         (parts.in_agents, rounds, 5 if quick else 15),
         (parts.inside, rounds, 1_000 if quick else 10_000),

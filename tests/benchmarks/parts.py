@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.benchmarks import calls, embedded, fan_out, growth, imports, tracing, turns
+from tests.benchmarks import calls, embedded, fan_out, growth, imports, served, tracing, turns
 from tests.benchmarks.measure import Row
 
 LATENCY = 45.0
@@ -27,9 +27,11 @@ def sequential(rounds: int, count: int) -> Iterator[Row]:
 
 def fanned(rounds: int, count: int) -> Iterator[Row]:
     """Many calls at once."""
-    times = fan_out.bounded(LATENCY, rounds, count)
+    times, cpu = fan_out.bounded(LATENCY, rounds, count)
     yield Row(f"{count} {FANNED}", "ideal = 1", times.over(fan_out.ideal(LATENCY, count)))
-    yield Row("the same, no latency", "httpx = 1", fan_out.bounded(0.0, rounds, count).against("httpx"))
+    if "aiohttp" in cpu.rounds:
+        yield Row("the same, CPU of the client", "aiohttp = 1", cpu.against("aiohttp"))
+    yield Row("the same, no latency", "httpx = 1", fan_out.bounded(0.0, rounds, count)[0].against("httpx"))
     times = fan_out.gathered(LATENCY, rounds, count)
     yield Row(f"asyncio.gather of {count} recalls, {LATENCY:.0f} ms", "kronmem = 1", times.against("kronmem"))
 
@@ -37,6 +39,15 @@ def fanned(rounds: int, count: int) -> Iterator[Row]:
 def traced(rounds: int, count: int) -> Iterator[Row]:
     """What tracing costs with and without a listener."""
     yield from tracing.rows(rounds, count)
+
+
+def hosted(rounds: int, count: int) -> Iterator[Row]:
+    """The server's share of a call."""
+    cpu, rates = served.measured(rounds, count)
+    for name, times in cpu.items():
+        yield Row(f"CPU of a served {name}", f"{served.PEER} = 1", times.against(served.PEER))
+    for name, times in rates.items():
+        yield Row(f"requests a second, {name}", "a second", times.rounds)
 
 
 def had(rounds: int, _: int) -> Iterator[Row]:

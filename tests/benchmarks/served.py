@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from tests.services.kronmem import ServedKronmem, free_port
 AGENT = "bench"
 KEY = "kv-bench"
 MEMORIES = 1_000
+PEER = "bare Starlette"
 CONNECTIONS = (1, 10, 100)
 BARE = """
 import sys, uvicorn
@@ -41,7 +42,7 @@ async def answer(web):
 app = Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_config=None, access_log=False, http="h11")
 """
-BODIES = {
+BODIES: dict[str, Callable[[int], dict[str, object]]] = {
     "recall": lambda number: {"query": f"which database listens on port {number % 50}", "top_k": 5, "threshold": 0.0},
     "remember": lambda number: {"content": f"Server {number} of {time.monotonic_ns()} answers on port {number}"},
 }
@@ -65,7 +66,7 @@ def measured(rounds: int, count: int) -> tuple[dict[str, Times], dict[str, Times
     cpu: dict[str, Times] = {}
     rates: dict[str, Times] = {}
     with ExitStack() as stack:
-        servers = {"kronmem": stack.enter_context(_ours()), "bare Starlette": stack.enter_context(_bare())}
+        servers = {"kronmem": stack.enter_context(_ours()), PEER: stack.enter_context(_bare())}
         for route, connections in [(route, number) for route in BODIES for number in CONNECTIONS]:
             name = f"{route}, {connections} connection{'s' * (connections > 1)}"
             for at in range(rounds):
