@@ -62,7 +62,7 @@ class DurableFile:
         except StoreError as error:
             if error.damaged:
                 self._begin_anew(file, error)
-            elif self._file is file:  # else another thread has begun anew and closed the old one under us
+            elif self._current() is file:  # else another thread has begun anew and closed the old one under us
                 raise
         return self._once(self._file, begin, synchronous, ends - time.monotonic(), work)
 
@@ -143,6 +143,10 @@ class DurableFile:
         if (salt := self.salt) is not None:
             with suppress(DeadlineError), self._file.transaction("BEGIN IMMEDIATE", BUSY) as db:
                 db.execute("INSERT INTO salt SELECT ? WHERE NOT EXISTS (SELECT 1 FROM salt)", (salt,))
+
+    def _current(self) -> SqliteFile:
+        with self._lock:  # between closing the old file and opening the new one, neither can be used
+            return self._file
 
     def _new_file(self) -> SqliteFile:
         return SqliteFile(self.path, SCHEMA, self._keep_wal_small)

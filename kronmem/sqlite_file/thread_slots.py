@@ -37,8 +37,8 @@ class Slots(Generic[C]):
     takes over the slot that its interrupted call left, and so does any other thread that waits for one.
     """
 
-    def __init__(self, size: int, reclaim: Callable[[Slot[C]], None]) -> None:
-        self._size, self._reclaim = size, reclaim
+    def __init__(self, size: int, reclaim: Callable[[Slot[C]], None], stale: float = STALE) -> None:
+        self._size, self._reclaim, self._stale = size, reclaim, stale
         self.lock = threading.Lock()  # only ever taken by `with`, which no interrupt can part from its release
         self._inside: dict[int, Slot[C]] = {}
         self._freed: SimpleQueue[None] = SimpleQueue()
@@ -84,7 +84,7 @@ class Slots(Generic[C]):
         now = time.monotonic()
         for slot in [slot for slot in list(self._inside.values()) if slot.over]:
             slot.noticed = slot.noticed or now
-            if now - slot.noticed > STALE:
+            if now - slot.noticed > self._stale:
                 self._reclaim(slot)
 
     def others(self) -> bool:

@@ -189,6 +189,7 @@ async def test_a_wrong_argument_is_refused_at_once(client: AsyncClient, wrong: A
         KronmemContextProvider(**{"agent_id": "ada", "client": client, **wrong})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["recall", "remember_later"])
 async def test_a_hook_ends_by_its_timeout_and_says_so_once(
     client: AsyncClient, method: str, caplog: pytest.LogCaptureFixture

@@ -129,6 +129,7 @@ async def test_a_record_of_another_version_is_left_out_and_told_once(
     assert len([line for line in caplog.messages if line.startswith("a message of the history")]) == 2  # two providers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [close(), hang(), respond(500), respond(200, body="<html>")])
 async def test_a_service_at_fault_costs_the_history_and_never_the_answer(
     fault: Any, caplog: pytest.LogCaptureFixture

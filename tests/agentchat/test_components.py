@@ -71,6 +71,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_a_whole_agent_remembers_in_another_process(tmp_path: Path) -> None:
     memory = KronMemory("team", url=f"sqlite:///{tmp_path}/memory.db")
     remember, *_ = memory.tools()

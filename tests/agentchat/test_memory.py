@@ -155,6 +155,7 @@ async def test_an_outage_is_an_error_and_not_an_empty_answer() -> None:
                     await memory.add(text("Tea at five"))
 
 
+@pytest.mark.slow
 async def test_what_is_added_during_an_outage_waits_in_the_outbox() -> None:
     with RawServer([close()]) as server:
         async with AsyncClient(server.url, timeout=0.2) as client:

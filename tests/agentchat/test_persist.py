@@ -212,6 +212,7 @@ async def test_every_message_is_saved_before_the_next_model_is_asked(client: Asy
     assert [one.content for one in result.messages][1:] == [f"Answer {number}" for number in range(4)]  # type: ignore[union-attr] # texts
 
 
+@pytest.mark.slow
 async def test_only_the_changed_parts_are_written(client: AsyncClient) -> None:
     sizes = list[int]()
     for turns in (10, 100):

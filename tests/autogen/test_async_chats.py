@@ -99,6 +99,7 @@ def test_the_loop_goes_on_while_a_tool_waits_for_memory_and_the_tool_knows_its_u
         assert "a_execute_function" not in vars(ann)
 
 
+@pytest.mark.slow
 def test_a_store_that_hangs_stalls_neither_the_loop_nor_a_second_message() -> None:
     release = threading.Event()
 

@@ -245,6 +245,7 @@ def test_the_old_style_by_schemas_and_function_map_works(memory: AgentMemory, ch
         assert TEA in ann.chat_messages[helper][-1]["content"]
 
 
+@pytest.mark.slow
 def test_a_tool_of_a_memory_that_is_down_answers_in_words(chat: Chat) -> None:
     def model(request: dict[str, Any]) -> Answer:
         done = tool_results(request)

@@ -92,6 +92,7 @@ def test_an_example_prints_what_it_promises(
     assert len(path.read_text("utf-8").splitlines()) < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHATS)
 def test_an_example_chat_ends_with_a_broken_memory(
     name: str, broken: RawServer, capfd: pytest.CaptureFixture[str]

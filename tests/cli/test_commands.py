@@ -259,6 +259,7 @@ def test_doctor_knows_which_mcp_client_does_not_fit_the_installed_major() -> Non
     assert "pip install 'mcp<2'" in words
 
 
+@pytest.mark.slow  # it imports AutoGen in a process of its own
 def test_doctor_is_content_with_a_fresh_installation_and_not_with_a_readable_file(tmp_path: Path) -> None:
     told("one")
     said = run("doctor").stdout

@@ -64,6 +64,7 @@ def answers(url: str, key: str) -> int:
     return httpx.get(f"{url}/api/v1/agents", headers={"X-API-Key": key}, trust_env=False).status_code
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the list of processes cannot be changed")
 def test_a_key_on_the_command_line_is_warned_about_and_hidden(tmp_path: Path) -> None:
     with serving(
@@ -80,6 +81,7 @@ def test_a_key_on_the_command_line_is_warned_about_and_hidden(tmp_path: Path) ->
     assert "kv-" not in said
 
 
+@pytest.mark.slow
 def test_keys_come_from_the_environment_and_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("# rotated in March\nada:kv-ada\n\nkv-file\n")

@@ -77,6 +77,7 @@ def test_a_damaged_row_that_runs_out_is_swept_with_the_others(tmp_path: Path) ->
         assert client.agents()[0].memory_count == 1
 
 
+@pytest.mark.slow
 def test_doctor_names_the_damaged_ones(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     texts = [f"The heron of number {number} lives by the river" for number in range(len(DAMAGE) + 1)]

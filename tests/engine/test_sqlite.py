@@ -428,11 +428,11 @@ def test_a_slot_that_an_interrupt_left_serves_a_thread_that_waits_for_it() -> No
         reclaimed.append(slot)
         slots.leave(slot)
 
-    slots = Slots[sqlite3.Connection](1, reclaim)
+    slots = Slots[sqlite3.Connection](1, reclaim, stale=0.0)
     left, running = Slot[sqlite3.Connection](), Slot[sqlite3.Connection]()
     assert slots.enter(running, time.monotonic() + 60)
     with ThreadPoolExecutor(1) as pool:
-        assert not pool.submit(lambda: slots.enter(Slot(), time.monotonic() + 0.2)).result()
+        assert not pool.submit(lambda: slots.enter(Slot(), time.monotonic() + 0.1)).result()
         slots.leave(running)
         assert slots.enter(left, time.monotonic() + 60)
         left.over = True

@@ -59,6 +59,7 @@ def test_an_outage_of_the_embedding_sets_nothing_aside(tmp_path: Path) -> None:
             assert [hit.content for hit in client.recall("alice", "charlie delta")] == ["charlie delta"]
 
 
+@pytest.mark.slow
 def test_forget_says_that_the_server_may_have_merged_it(kind: str) -> None:
     with KronvexServer(habits=EVERY) as server, shell(kind, server.url, api_key=server.key) as client:
         tea = "Tea order is green jasmine {} morning for the whole big team"

@@ -82,6 +82,7 @@ def patient(client: Any) -> Any:
     return Awaiting(inner, client.portal) if isinstance(client, Awaiting) else Blocking(inner)
 
 
+@pytest.mark.slow
 def test_a_locked_outbox_breaks_no_deadline_and_recall_does_not_touch_it(
     kind: str, tmp_path: Path, lock: tuple[str, ...]
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_locked_outbox_breaks_no_deadline_and_recall_does_not_touch_it(
             assert client.outbox.flush(20.0) == 0
 
 
+@pytest.mark.slow
 def test_a_lock_found_once_is_not_waited_for_at_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "BUSY", 3600.0)
     waits: list[float] = []
@@ -224,6 +226,20 @@ def test_a_missing_table_is_set_aside_and_a_well_service_gets_its_memory(
     if statement != "DROP TABLE head":  # which is made again from the rows
         assert len(list(tmp_path.glob("o.db.damaged-*[0-9a-f]"))) == 1
         assert "set aside" in caplog.text
+
+
+@pytest.mark.slow  # a race of two threads: the delivery sets the file aside while a call is on its way into it
+def test_a_call_waits_while_another_thread_sets_the_file_aside(tmp_path: Path) -> None:
+    for number in range(100):
+        path = tmp_path / f"{number}.db"
+        with RawServer([keeping]) as server:
+            begun(path, server.url)
+            change(path, "DROP TABLE head")
+            with Client(server.url, outbox=path) as client:
+                assert not client.remember("alice", "stored").queued
+                client.remember_later("alice", "later")
+                assert client.outbox.flush(20.0) == 0
+                assert texts(server)[-1] == "later"
 
 
 def test_damage_under_way_is_set_aside_and_rows_of_this_process_stay_its_own(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "LONGEST_BACKOFF", 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", [respond(503), respond(429), respond(529), close()])
 def test_hours_of_failure_set_nothing_aside_and_keep_the_order(tmp_path: Path, hurried: None, action: Any) -> None:
     service = Switched(action)
@@ -210,6 +211,7 @@ def test_another_agents_success_ends_a_pause_of_the_key(tmp_path: Path) -> None:
         until(lambda: client.outbox.pending() == 0)
 
 
+@pytest.mark.slow
 def test_a_service_that_hangs_costs_one_deadline_and_not_every_callers(kind: str, tmp_path: Path) -> None:
     with RawServer([hang()]) as server, shell(kind, server.url, outbox=tmp_path / "o.db", timeout=2.0) as client:
         assert all(client.remember("alice", f"text {number}").queued for number in range(20))

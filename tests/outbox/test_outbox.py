@@ -393,6 +393,7 @@ def test_a_refused_key_or_plan_pauses_the_queue_and_is_said_once(
     assert sum("refuses everything" in record.message for record in caplog.records) == 1
 
 
+@pytest.mark.slow
 def test_a_reply_lost_after_the_commit_is_one_memory_at_kronvex(tmp_path: Path) -> None:
     with KronvexServer() as server, Client(server.url, api_key=server.key, outbox=tmp_path / "o.db") as client:
         client.remember("alice", "first words")

@@ -169,6 +169,7 @@ async def test_the_model_remembers_and_recalls_by_itself(make: Make, file: str) 
     assert first == second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_service_at_fault_costs_the_memory_and_never_the_answer(make: Make, fault: str) -> None:
     with RawServer([FAULTS[fault]]) as server:

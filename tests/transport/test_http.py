@@ -385,6 +385,7 @@ def test_the_client_itself_bounds_what_is_under_way() -> None:
         assert server.connections <= 101
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("headers", [{}, {"connection": "close"}], ids=["kept", "closed"])
 def test_more_calls_than_connections_wait_for_their_turn(kind: str, headers: dict[str, str]) -> None:
     with RawServer([respond(200, headers, FOUND)]) as server, shell(kind, server.url, timeout=100) as client:

@@ -89,6 +89,7 @@ def test_a_reply_in_chunks_of_one_byte_lets_other_tasks_run(backend: str) -> Non
         assert anyio.run(main, server.url, backend=backend) > MANY / 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_interim_replies_without_end_keep_the_deadline_and_let_other_tasks_run(backend: str) -> None:
     async def main(url: str) -> int:
@@ -179,6 +180,7 @@ def test_a_refusal_before_the_body_was_read_is_that_refusal_after_one_try(
         assert len(served) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
 @pytest.mark.usefixtures("trusted")
 def test_a_peer_that_reads_slowly_holds_nobody_beyond_the_deadline(
