@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from kronmem import AgentMemory, Client, ConfigError
@@ -13,7 +13,7 @@ from kronmem.autogen.messages import Message
 from kronmem.autogen.recall import ContextHook
 from kronmem.packs.bounded_call import bounded, bounded_thread
 from kronmem.packs.capture import Extract
-from kronmem.packs.checks import check_blocking
+from kronmem.packs.checks import ReadFrom, check_blocking
 from kronmem.packs.injected_block import fence_context, without_blocks
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.warmup import is_cold, load_engine
@@ -62,7 +62,7 @@ class MemoryAgent(ConversableAgent):
         capture: bool | Extract = True,
         limit: int = 5,
         timeout: float = 2.0,
-        read_from: Iterable[str] = (),
+        read_from: ReadFrom = (),
         ttl_days: int | None = None,
         **conversable_agent_arguments: Any,
     ) -> None:
@@ -73,7 +73,7 @@ class MemoryAgent(ConversableAgent):
             self._client = take_client()
             memory = self._client.agent(agent_id or "")
         self.memory = memory
-        self.attachment = attach(memory, self, recall, capture, limit, 20, timeout, tuple(read_from), ttl_days)
+        self.attachment = attach(memory, self, recall, capture, limit, 20, timeout, read_from, ttl_days)
         self._query, self._timeout = memory_query if memory.fixed else None, timeout
         if memory_query is not None and not memory.fixed:
             self.attachment.recall(self, ContextHook(self, memory, memory_query, timeout), "context")

@@ -12,7 +12,7 @@ from kronmem.autogen.messages import Message
 from kronmem.autogen.recall import BEFORE_REPLY, RecallHook
 from kronmem.autogen.wrapping import wrap
 from kronmem.packs.capture import Capture, CaptureRules, Extract
-from kronmem.packs.checks import check_blocking, check_capture, check_limits, check_read_from, check_ttl_days
+from kronmem.packs.checks import ReadFrom, check_blocking, check_capture, check_limits, check_read_from, check_ttl_days
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.warmup import warm_up
 
@@ -103,20 +103,21 @@ def attach_memory(
     limit: int = 5,
     min_length: int = 20,
     timeout: float = 2.0,
-    read_from: Iterable[str] = (),
+    read_from: ReadFrom = (),
     ttl_days: int | None = None,
 ) -> Attachment:
     """Let agents remember by themselves: no tool, no prompt, nothing in their stored messages.
 
     Before each reply the memories that fit the last human or peer text are shown to the model, those of the agents in
-    `read_from` among them. Messages that the agents send are on disk before the chat goes on: attach the user's agent
-    too to keep its words. `capture` may be a function from a text to the texts worth keeping, such as `extract_facts`;
-    otherwise messages shorter than `min_length` are left out. `ttl_days` is the lifetime of the kept messages. A reply
-    waits for memory at most `timeout` seconds; memory that fails is logged once and done without.
+    `read_from` (ids, or memories of the same store) among them. Messages that the agents send are on disk before the
+    chat goes on: attach the user's agent too to keep its words. `capture` may be a function from a text to the texts
+    worth keeping, such as `extract_facts`; otherwise messages shorter than `min_length` are left out. `ttl_days` is the
+    lifetime of the kept messages. A reply waits for memory at most `timeout` seconds; memory that fails is logged once
+    and done without.
 
     An agent holds one memory: another one is a `ConfigError`.
     """
-    attachment = attach(memory, agents, recall, capture, limit, min_length, timeout, tuple(read_from), ttl_days)
+    attachment = attach(memory, agents, recall, capture, limit, min_length, timeout, read_from, ttl_days)
     warm_up(memory.client)
     return attachment
 
@@ -129,14 +130,14 @@ def attach(
     limit: int,
     min_length: int,
     timeout: float,
-    read_from: tuple[str, ...],
+    read_from: ReadFrom,
     ttl_days: int | None,
 ) -> Attachment:
     """The same without any I/O, for constructors."""
     check_blocking(memory)
     check_limits(limit, timeout)
     rules = CaptureRules(capture if callable(capture) else None, min_length, check_ttl_days(ttl_days))
-    team, others = members(agents), check_read_from(read_from)
+    team, others = members(agents), check_read_from(read_from, memory.client.store)
     _check_memory(memory, team)
     if capture:
         check_capture(memory)

@@ -10,13 +10,15 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from typing import cast
+from typing import TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import JsonValue
 
 from kronmem.api import ids
 from kronmem.errors import InvalidInputError
+
+T = TypeVar("T")
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -95,7 +97,7 @@ def tags(values: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def strings(values: Iterable[str], what: str) -> list[str]:
+def strings(values: Iterable[T], what: str) -> list[T]:
     """Accept a list of texts or ids; one bare string is refused: it would become its letters."""
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"{what} must be a list of strings, not one string: put it into [ ]")

@@ -11,6 +11,8 @@ from kronmem.errors import ConfigError, InvalidInputError
 from kronmem.state import AsyncState, State
 from kronmem.wiring import MOST_HITS_EMBEDDED, checked_timeout
 
+ReadFrom = Iterable[str | AgentMemory | AsyncAgentMemory]
+"""Further agents to read from: their ids, or their memories."""
 # With the longest name of a tool behind it, a prefix stays within the 64 characters that OpenAI allows.
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{0,40}")
 
@@ -29,10 +31,23 @@ def check_prefix(prefix: str) -> str:
     return prefix
 
 
-def check_read_from(read_from: Iterable[str]) -> tuple[str, ...]:
-    """Accept the ids of further agents to read from, each once."""
-    ids = inputs.strings(read_from, "read_from")
-    return tuple(dict.fromkeys(inputs.identifier(one, "read_from") for one in ids))
+def check_read_from(read_from: ReadFrom, store: object = None) -> tuple[str, ...]:
+    """Accept further agents to read from, by their ids or as memories of `store`; each once."""
+    if isinstance(read_from, (AgentMemory, AsyncAgentMemory)):
+        raise InvalidInputError("read_from must be a list of agents, not one memory: put it into [ ]")
+    given = inputs.strings(read_from, "read_from")
+    return tuple(dict.fromkeys(inputs.identifier(_agent_of(one, store), "read_from") for one in given))
+
+
+def _agent_of(one: str | AgentMemory | AsyncAgentMemory, store: object) -> str:
+    if not isinstance(one, (AgentMemory, AsyncAgentMemory)):
+        return one
+    if not one.fixed or one.session_id is not None or one.client.store != store:
+        raise ConfigError(
+            "read_from takes agents of the same store, whole and by a fixed id: "
+            f"client.agent('team') without a session_id, or 'team', not {one!r}"
+        )
+    return one.agent_id
 
 
 def check_memory(memory: AgentMemory | AsyncAgentMemory, caller: str) -> None:

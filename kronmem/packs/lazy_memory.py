@@ -35,7 +35,7 @@ class LazyMemory:
         self.url, self.given, self.timeout = url, client, checked_timeout(timeout)
         self.agent_id = agent_id if callable(agent_id) else inputs.identifier(agent_id, "agent_id")
         self.session_id = session_id if callable(session_id) else inputs.session(session_id)
-        self.read_from = check_read_from(read_from)
+        self.read_from = check_read_from(read_from, client.store if client is not None else None)
         self._opened: AsyncClient | None = None
         self._memory: AsyncReadingMemory | None = None
 

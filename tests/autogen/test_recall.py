@@ -233,18 +233,38 @@ def test_a_memory_attached_twice_shows_one_block_and_keeps_a_message_once(client
     assert len(list(client.memories("ann"))) == 2
 
 
-def test_memories_of_others_are_read_beside_ones_own(client: Client, chat: Chat) -> None:
+@pytest.mark.parametrize("by_id", [True, False])
+def test_memories_of_others_are_read_beside_ones_own(client: Client, chat: Chat, by_id: bool) -> None:
+    team = "team" if by_id else client.agent("team")
     for name in ("ann", "team", "bob"):
         client.remember(name, f"green tea of {name}")
     with OpenAIServer(lambda _: "As you like it, as ever.") as server:
         helper, ann = assistant(server), user()
-        with attach_memory(client.agent("ann"), [helper, ann], read_from=["team"]):
+        with attach_memory(client.agent("ann"), [helper, ann], read_from=[team]):
             chat(ann, helper, "Which green tea do I drink?", max_turns=1)
         (block,) = blocks(server.prompts[0])
         assert "from ann) green tea of ann" in block
         assert "from team) green tea of team" in block
         assert "bob" not in block
     assert len(list(client.memories("team"))) == 1, "what is read is not written to"
+
+
+@pytest.mark.parametrize("wrong", ["team", "a memory", ["a session"], ["a callable"], ["another store"]])
+def test_further_memories_are_named_one_by_one_whole_and_from_the_same_store(client: Client, wrong: object) -> None:
+    with Client("sqlite://") as other, OpenAIServer(lambda _: "Well.") as server:
+        memories = {
+            "a memory": client.agent("team"),
+            "a session": client.agent("team", session_id="monday"),
+            "a callable": client.agent(lambda: "team"),
+            "another store": other.agent("team"),
+        }
+        read_from: Any = (
+            [memories[one] for one in wrong] if isinstance(wrong, list) else memories.get(str(wrong), wrong)
+        )
+        helper = assistant(server)
+        with pytest.raises((ConfigError, InvalidInputError), match="read_from"):
+            attach_memory(client.agent("ann"), [helper], read_from=read_from)
+        assert not any(helper.hook_lists.values())
 
 
 def test_one_agent_is_detached_and_the_others_go_on(client: Client, chat: Chat) -> None:
