@@ -123,8 +123,11 @@ def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) ->
     scores: dict[int, float] = {}
     best = 0.0
     for group in question.groups:
-        for number, points in _group_points(group, found, weights).items():
-            scores[number] = scores.get(number, 0.0) + points
+        gained = _group_points(group, found, weights)
+        shared = scores.keys() & gained.keys()  # few
+        both = {number: scores[number] + gained[number] for number in shared}
+        scores |= gained
+        scores |= both
         best += _best_possible(group, question.length, found[group.term], weights)
     return {number: points / best for number, points in scores.items()}
 
@@ -136,10 +139,11 @@ def _group_points(group: Group, found: Mapping[str, Found], weights: Weights) ->
     for term, factor in ((group.term, 1.0), *group.soft):
         where = found[term]
         worth = factor * weights.rarity(where.spread) * (K1 + 1)
-        for number, times, length in where.postings:  # `strength`, written out: this loop is most of a recall
-            gain = worth * times / (times + base + slope * length)
-            if gain > points.get(number, 0.0):
-                points[number] = gain
+        # `strength`, written out: this is most of a recall.
+        gained = {n: worth * times / (times + base + slope * length) for n, times, length in where.postings}
+        if points:
+            gained |= {n: points[n] for n in points.keys() & gained.keys() if points[n] > gained[n]}
+        points |= gained
     return points
 
 

@@ -17,7 +17,7 @@ from kronmem.engine.word_vectors import SIZE, Vector, code
 
 WORTH_NUMPY = 1_000_000
 """After so many passages scanned in this process, importing numpy (about 0.1 s) has cost less than doing without."""
-COMPARED = 70
+COMPARED = 16
 """Comparing two vectors exactly costs as much as so many codes."""
 UNKNOWN = 0xFF
 """In place of a kind: no word of the passage is in the table, so it has no code."""
