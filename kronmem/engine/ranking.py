@@ -158,9 +158,18 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     Company closes a part of the gap to a perfect answer, so a perfect one is never overtaken by its neighbours. Those
     have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
     """
-    near, far = COMPANY
     low = min(scores, default=0) - 2
-    own = _laid_out(scores, low)
+    span = max(scores, default=0) - low + 3
+    if span > 20 * len(scores) + 100:
+        return {**scores, **_lifted({n: scores[n] for n in _neighbours(scores)}, defaultdict(float, scores), 0)}
+    own = [0.0] * span  # where they lie close: twice as fast to read
+    for number, score in scores.items():
+        own[number - low] = score
+    return _lifted(scores, own, low)
+
+
+def _lifted(scores: Mapping[int, float], own: Sequence[float] | Mapping[int, float], low: int) -> dict[int, float]:
+    near, far = COMPANY
     return {
         n: score + (1 - score) * (near * (own[(at := n - low) - 1] + own[at + 1]) + far * (own[at - 2] + own[at + 2]))
         if score < 1
@@ -169,15 +178,14 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     }
 
 
-def _laid_out(scores: Mapping[int, float], low: int) -> Sequence[float] | Mapping[int, float]:
-    """The scores by distance from `low`: in a list where they lie close, which is twice as fast to read."""
-    span = max(scores, default=0) - low + 3
-    if span > 20 * len(scores) + 100:
-        return defaultdict(float, {number - low: score for number, score in scores.items()})
-    laid = [0.0] * span
-    for number, score in scores.items():
-        laid[number - low] = score
-    return laid
+def _neighbours(scores: Mapping[int, float]) -> set[int]:
+    """Those that have company: few, where scores lie far apart."""
+    found: set[int] = set()
+    for distance in (1, 2):
+        later = scores.keys() & {number + distance for number in scores}
+        found |= later
+        found |= {number - distance for number in later}
+    return found
 
 
 def best(scores: Mapping[int, float], count: int) -> list[int]:
