@@ -31,4 +31,4 @@ def changing(row: Row, said_at: float | None) -> tuple[Column, ...]:
 def space_of(columns: Any) -> Space:
     """A space from the columns that both stores select for it; the database knows their types."""
     space, name, description, metadata, *numbers = columns
-    return Space(space, name, description, json.loads(metadata), *numbers)
+    return Space(space, name, description, json.loads(metadata) if metadata != "{}" else {}, *numbers)

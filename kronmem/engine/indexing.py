@@ -95,7 +95,7 @@ def number_of(place: int) -> int:
 def vector_at(vectors: bytes, place: int) -> word_vectors.Vector:
     """The vector of a passage among those of its memory; empty if it has none."""
     start = (place >> KIND_BITS & (MAX_PASSAGES - 1)) * word_vectors.SIZE
-    found = vectors[start : start + word_vectors.SIZE]
+    found = vectors[start : start + word_vectors.SIZE] if len(vectors) > word_vectors.SIZE or start else vectors
     return found if any(found) else b""
 
 

@@ -85,17 +85,23 @@ def spread_of(space: Space, bound: int, oldest: int) -> float:
 def indexed(row: Row) -> Indexed:
     """Everything that a memory is found by."""
     entries = list(indexing.entries(row.content, row.role, row.tags, row.memory_type))
-    by_term: dict[str, list[tuple[int, int]]] = {}
-    for entry in entries:
-        for term, times in entry.terms.items():
-            by_term.setdefault(term, []).append((entry.passage, times))
     kinds = tuple(entry.kind for entry in entries)
     vectors = [entry.vector for entry in entries]
     return Indexed(
-        by_term,
+        _by_term(entries),
         tuple(entry.length for entry in entries),
         kinds,
         labels(row),
         pack_codes(kinds, vectors),
         b"".join(vector or bytes(SIZE) for vector in vectors),
     )
+
+
+def _by_term(entries: Sequence[indexing.Entry]) -> dict[str, list[tuple[int, int]]]:
+    if len(entries) == 1:
+        return {term: [(0, times)] for term, times in entries[0].terms.items()}
+    by_term: dict[str, list[tuple[int, int]]] = {}
+    for entry in entries:
+        for term, times in entry.terms.items():
+            by_term.setdefault(term, []).append((entry.passage, times))
+    return by_term

@@ -123,8 +123,11 @@ def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) ->
     scores: dict[int, float] = {}
     best = 0.0
     for group in question.groups:
-        for number, points in _group_points(group, found, weights).items():
-            scores[number] = scores.get(number, 0.0) + points
+        gained = _group_points(group, found, weights)
+        shared = scores.keys() & gained.keys()  # few
+        both = {number: scores[number] + gained[number] for number in shared}
+        scores |= gained
+        scores |= both
         best += _best_possible(group, question.length, found[group.term], weights)
     return {number: points / best for number, points in scores.items()}
 
@@ -136,10 +139,11 @@ def _group_points(group: Group, found: Mapping[str, Found], weights: Weights) ->
     for term, factor in ((group.term, 1.0), *group.soft):
         where = found[term]
         worth = factor * weights.rarity(where.spread) * (K1 + 1)
-        for number, times, length in where.postings:  # `strength`, written out: this loop is most of a recall
-            gain = worth * times / (times + base + slope * length)
-            if gain > points.get(number, 0.0):
-                points[number] = gain
+        # `strength`, written out: this is most of a recall.
+        gained = {n: worth * times / (times + base + slope * length) for n, times, length in where.postings}
+        if points:
+            gained |= {n: points[n] for n in points.keys() & gained.keys() if points[n] > gained[n]}
+        points |= gained
     return points
 
 
@@ -154,9 +158,18 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     Company closes a part of the gap to a perfect answer, so a perfect one is never overtaken by its neighbours. Those
     have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
     """
-    near, far = COMPANY
     low = min(scores, default=0) - 2
-    own = _laid_out(scores, low)
+    span = max(scores, default=0) - low + 3
+    if span > 20 * len(scores) + 100:
+        return {**scores, **_lifted({n: scores[n] for n in _neighbours(scores)}, defaultdict(float, scores), 0)}
+    own = [0.0] * span  # where they lie close: twice as fast to read
+    for number, score in scores.items():
+        own[number - low] = score
+    return _lifted(scores, own, low)
+
+
+def _lifted(scores: Mapping[int, float], own: Sequence[float] | Mapping[int, float], low: int) -> dict[int, float]:
+    near, far = COMPANY
     return {
         n: score + (1 - score) * (near * (own[(at := n - low) - 1] + own[at + 1]) + far * (own[at - 2] + own[at + 2]))
         if score < 1
@@ -165,15 +178,14 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     }
 
 
-def _laid_out(scores: Mapping[int, float], low: int) -> Sequence[float] | Mapping[int, float]:
-    """The scores by distance from `low`: in a list where they lie close, which is twice as fast to read."""
-    span = max(scores, default=0) - low + 3
-    if span > 20 * len(scores) + 100:
-        return defaultdict(float, {number - low: score for number, score in scores.items()})
-    laid = [0.0] * span
-    for number, score in scores.items():
-        laid[number - low] = score
-    return laid
+def _neighbours(scores: Mapping[int, float]) -> set[int]:
+    """Those that have company: few, where scores lie far apart."""
+    found: set[int] = set()
+    for distance in (1, 2):
+        later = scores.keys() & {number + distance for number in scores}
+        found |= later
+        found |= {number - distance for number in later}
+    return found
 
 
 def best(scores: Mapping[int, float], count: int) -> list[int]:

@@ -119,7 +119,7 @@ def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequen
     """Look a common term up also in the older memories that the rarer terms of the question found."""
     if not where.cut:
         return where
-    seen = {indexing.number_of(place) for place, _, _ in where.postings}
+    seen = {place >> indexing.NUMBER_SHIFT for place, _, _ in where.postings}
     missing = frozenset(map(indexing.number_of, best)) - seen
     return replace(where, postings=[*where.postings, *rows.postings(space, {term: BOUND}, missing)[term].postings])
 
@@ -137,10 +137,11 @@ def _closeness(
     if not question:
         return {}
     places = scoring.to_compare(words, codes.nearest(question, scoring.SCANNED, within))
-    vectors = rows.vectors(space, list(dict.fromkeys(map(indexing.number_of, places))))
-    if missing := {indexing.number_of(place) for place in places} - vectors.keys():
+    numbers = dict(zip(places, map(indexing.number_of, places), strict=True))
+    vectors = rows.vectors(space, list(dict.fromkeys(numbers.values())))
+    if missing := set(numbers.values()) - vectors.keys():
         codes.discard(missing - _unfilled(words))
-    found = {at: known for at in places if (known := indexing.vector_at(vectors.get(indexing.number_of(at), b""), at))}
+    found = {at: known for at, n in numbers.items() if (known := indexing.vector_at(vectors.get(n, b""), at))}
     numpy = vector_scan.numpy_for(vector_scan.COMPARED * len(found))
     closeness = word_vectors.Comparison(question).closeness(list(found.values()), numpy)
     return dict(zip(found, closeness, strict=True))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import uuid
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,8 @@ _EVER = -math.inf
 """A time at which nothing had expired yet."""
 _TICK = 1e-6
 """A direct call is said after the memory that it replaces, however coarse the clock is or how far it was set back."""
+_CANONICAL = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_encode = json.JSONEncoder(sort_keys=True).encode
 
 
 @dataclass(frozen=True)
@@ -283,6 +286,8 @@ def _later(one: float | None, other: float | None) -> float | None:
 
 
 def _as_uuid(client_id: str | None) -> str | None:
+    if client_id is not None and _CANONICAL.fullmatch(client_id):  # as our client sends it
+        return client_id
     try:
         return str(uuid.UUID(client_id)) if client_id else None
     except ValueError:
@@ -297,8 +302,7 @@ def _fingerprint(place: Place, draft: NewRow) -> bytes:
     more = {"role": draft.role, "key": draft.key, "supersedes": draft.supersedes}
     if any(more.values()):  # else as kronmem 0.1 made it: receipts outlive an upgrade
         said.append(more)
-    text = json.dumps(said, sort_keys=True)
-    return hashlib.sha256(text.encode()).digest()
+    return hashlib.sha256(_encode(said).encode()).digest()
 
 
 def resolve(rows: Reader, place: Place, memory_id: str, now: float) -> tuple[Space, Row]:

@@ -115,7 +115,7 @@ class Answers:
         words, meaning = self.words.get(number, 0.0), self.weight * self.close.get(number, 0.0)
         by_words = number in self.worded and words >= meaning
         place = self.worded[number] if by_words else self.closest[number]
-        return Score(number, place, round(words, 4), round(meaning, 4), self.speaker[number])
+        return Score(number, place, round(words, 4), round(meaning, 4), self.speaker.get(number, 1.0))
 
     def silent(self, passages: int, sense: Sense = TABLE) -> bool:
         """Whether even the best is no better than a question about something never mentioned would find."""
@@ -135,26 +135,34 @@ def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: S
     lifted = ranking.in_company(by_words)
     # The better the words fit, the less there is left for the meaning to say: fixed weights lose where names decide.
     weight = sense.weight * (1 - sense.discount * min(max(lifted.values(), default=0.0), 1.0))
-    sums = {number: lifted.get(number, 0.0) + weight * close.get(number, 0.0) for number in {**lifted, **close}}
-    speaker = _speakers(sums, {**closest, **worded})
-    similar = {number: found * speaker[number] for number, found in sums.items()}
+    sums = lifted | {number: lifted.get(number, 0.0) + weight * found for number, found in close.items()}
+    speaker = _speakers(sums, closest | worded)
+    similar = sums | {number: sums[number] * share for number, share in speaker.items()}
     return Answers(lifted, worded, close, closest, weight, speaker, similar)
 
 
 def _speakers(sums: Mapping[int, float], places: Mapping[int, int]) -> dict[int, float]:
-    """The weight of each memory by its kind, which all its passages share; each further question counts for less."""
-    found = {number: SPEAKER[place & _KINDS] for number, place in places.items()}
-    asking = [number for number, place in places.items() if place & QUESTION]
+    """The weights other than 1, by kind, which all passages of a memory share; each further question counts less."""
+    found = {number: SPEAKER[place & _KINDS] for number, place in places.items() if place & _KINDS}
+    asking = [number for number in found if places[number] & QUESTION]
     asking.sort(key=lambda number: (sums[number] * found[number], number), reverse=True)
     return found | {number: round(found[number] / rank, 4) for rank, number in enumerate(asking, start=1)}
 
 
 def _by_number(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[int, int]]:
     """The best passage of each memory: its score and its place."""
+    numbers = [place >> NUMBER_SHIFT for place in scores]  # `number_of`, written out: thousands of times a recall
+    best = dict(zip(numbers, scores.values(), strict=True))
+    if len(best) == len(scores) and min(best.values(), default=0.0) > 0:  # each has one passage
+        return best, dict(zip(numbers, scores, strict=True))
+    return _best_passages(scores)
+
+
+def _best_passages(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[int, int]]:
     best: dict[int, float] = {}
     places: dict[int, int] = {}
     for place, score in scores.items():
-        number = place >> NUMBER_SHIFT  # `number_of`, written out: thousands of times a recall
+        number = place >> NUMBER_SHIFT
         if score > best.get(number, 0.0):
             best[number], places[number] = score, place
     return best, places

@@ -17,7 +17,7 @@ from kronmem.engine.word_vectors import SIZE, Vector, code
 
 WORTH_NUMPY = 1_000_000
 """After so many passages scanned in this process, importing numpy (about 0.1 s) has cost less than doing without."""
-COMPARED = 70
+COMPARED = 16
 """Comparing two vectors exactly costs as much as so many codes."""
 UNKNOWN = 0xFF
 """In place of a kind: no word of the passage is in the table, so it has no code."""
@@ -113,8 +113,9 @@ def closest_by_numpy(numpy: ModuleType, question: int, packed: bytearray, count:
     rows = numpy.frombuffer(packed, dtype="<u8").reshape(-1, _BYTES // 8)
     asked = numpy.frombuffer(question.to_bytes(_BYTES, "little"), dtype="<u8")
     bits = numpy.bitwise_count(rows ^ asked)
-    apart = bits[:, 0].astype("u2") + bits[:, 1] + bits[:, 2] + bits[:, 3]  # ten times as fast as a sum over four
-    least = numpy.partition(apart, count - 1)[count - 1]
+    numpy.minimum(bits[:, 3], 63, out=bits[:, 3])  # 255, should all 256 differ: a byte holds it
+    apart = bits[:, 0] + bits[:, 1] + bits[:, 2] + bits[:, 3]  # ten times as fast as a sum over four
+    least = numpy.searchsorted(numpy.bincount(apart).cumsum(), count)  # three times as fast as a partition
     found: list[int] = numpy.flatnonzero(apart < least).tolist()
     level: list[int] = numpy.flatnonzero(apart == least).tolist()
     return sorted(found + level[len(found) - count :])

@@ -64,7 +64,7 @@ class SqliteFile:
                 self._idle.pop().close()
 
     @contextmanager
-    def transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[sqlite3.Connection]:
+    def transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[SetConnection]:
         """Begin, yield the connection, commit; undone if the block raises."""
         ends = time.monotonic() + timeout
         if (left_over := self._slots.left_over()) is not None:

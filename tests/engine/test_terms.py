@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
@@ -43,6 +44,13 @@ def test_a_very_long_word_is_cut() -> None:
 
 def test_a_decomposed_accent_is_the_same_as_a_composed_one() -> None:
     assert terms.terms("cafe\u0301") == terms.terms("caf\u00e9") == terms.terms("cafe")
+
+
+def test_plain_ascii_has_the_same_words_as_the_same_text_beside_an_emoji() -> None:
+    chosen = random.Random(1)
+    for _ in range(2000):
+        text = "".join(chosen.choices("abcxyzABC019''+#__  .,-\x00\x1d\n/@s", k=chosen.randrange(100)))
+        assert [*terms.tokens(text), "\N{ROCKET}"] == list(terms.tokens(f"{text} \N{ROCKET}")), text
 
 
 def test_related_terms_come_with_their_similarity() -> None:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import math
 import random
+from array import array
 
 import pytest
 
 from kronmem.engine import word_vectors
-from kronmem.engine.word_vectors import SIZE, Comparison, Table, code, packed, vector
+from kronmem.engine.word_vectors import SIZE, UNIT, Comparison, Table, code, packed, vector
 
 
 def close(question: str, text: str) -> float:
@@ -105,3 +106,17 @@ def test_a_table_gives_back_the_rows_it_was_made_of() -> None:
 def test_another_file_is_refused() -> None:
     with pytest.raises(ValueError, match="word vectors"):
         Table(b"something else")
+
+
+def test_a_sum_is_brought_to_one_length_and_rounded_as_plain_arithmetic_does() -> None:
+    chosen = random.Random(5)
+    sums = [[chosen.randrange(-reach, reach + 1) for _ in range(SIZE)] for reach in (1, 3, 40, 900, 32639) * 20]
+    sums += [[part, *([0] * (SIZE - 2)), other] for part in (1, -1, 5, 32639, -32639) for other in (0, 1, 2, -4)]
+    sums += [[2] * 4 + [1] * 240 + [0] * 12]  # 400 / 16 = 25 a step
+    assert [word_vectors.scaled(parts) for parts in sums] == [_plainly_scaled(parts) for parts in sums]
+    assert word_vectors.scaled([0] * SIZE) == b""
+
+
+def _plainly_scaled(parts: list[int]) -> bytes:
+    scale = min(UNIT / math.sqrt(sum(part * part for part in parts)), 127 / max(map(abs, parts)))
+    return array("b", [round(scale * part) for part in parts]).tobytes()

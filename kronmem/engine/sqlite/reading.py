@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
+from typing import Any
 
 from kronmem.engine.columns import space_of
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
 from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_page, sound_rows
-from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
+from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Posting, Receipt, Row, Space, StateValue, Totals
 
 _SPACE = """SELECT id, name, description, metadata, created, count, passages, words, last, generation, revised
     FROM spaces WHERE """
@@ -118,13 +119,13 @@ class SqliteReader:
         found = dict.fromkeys(terms, _NOWHERE)
         rows = self._db.execute(_POSTINGS_OF, (space.id, json.dumps(list(found)))).fetchall()
         for term, group in groupby(rows, _term):
-            postings = unpack_parts(row[1:] for row in group)
+            postings = _postings([row[1:] for row in group])
             found[term] = Found(postings, len(postings), cut=False)
         return found
 
     def _newest_postings(self, space: Space, term: str, bound: int) -> Found:
         found = self._db.execute(f"{_POSTINGS} LIMIT ?", (space.id, term, bound)).fetchall()
-        postings = unpack_parts(found)
+        postings = _postings(found)
         if len(found) < bound:
             return Found(postings, len(postings), cut=False)
         spread = spread_of(space, bound, found[-1][0] >> PLACE_BITS) * len(postings) / bound
@@ -136,11 +137,11 @@ class SqliteReader:
         spread = spread_of(space, bound, oldest) if seen == bound else seen
         if SEEK * len(within) <= spread:
             sql = f"{_POSTINGS_AT} AND number IN (SELECT value FROM json_each(?))"
-            found = self._db.execute(sql, (space.id, term, json.dumps(list(within))))
-            return Found(unpack_parts(found), spread, cut=False)
+            found = self._db.execute(sql, (space.id, term, json.dumps(list(within)))).fetchall()
+            return Found(_postings(found), spread, cut=False)
         postings = self._db.execute(_POSTINGS, (space.id, term))
         kept = list(islice((row for row in postings if row[0] >> PLACE_BITS in within), bound))
-        return Found(unpack_parts(kept), spread, cut=len(kept) == bound)
+        return Found(_postings(kept), spread, cut=len(kept) == bound)
 
     def terms_like(self, space: Space, start: str, limit: int) -> list[str]:
         # One seek a term: DISTINCT would walk through all postings of each.
@@ -220,7 +221,7 @@ _OF_TERM = "FROM postings WHERE space = ? AND term = ?"
 _NUMBERS = f"SELECT number {_OF_TERM}"
 _POSTINGS_AT = (
     f"SELECT (number << {PLACE_BITS}) | (worth >> {2 * LENGTH_BITS}), (worth >> {LENGTH_BITS}) & {MAX_LENGTH},"
-    f" worth & {MAX_LENGTH}, parts"
+    f" CASE WHEN parts IS NULL THEN worth & {MAX_LENGTH} ELSE parts END"
     " FROM postings WHERE space = ? AND term = ?"
 )
 _POSTINGS = f"{_POSTINGS_AT} ORDER BY number DESC"
@@ -232,8 +233,16 @@ FORMER = """WITH RECURSIVE chain(successor) AS (
     VALUES(?) UNION SELECT m.id FROM memories AS m JOIN chain ON m.successor = chain.successor WHERE m.space = ?)"""
 _FORMER = f"""{FORMER} SELECT {COLUMNS} FROM memories WHERE space = ? AND successor IN (SELECT successor FROM chain)
     AND (expires IS NULL OR expires > ?) ORDER BY coalesce(said, created) DESC, id DESC"""
+_third = itemgetter(2)
 _NOWHERE = Found((), 0, cut=False)
 _term = itemgetter(0)
+
+
+def _postings(rows: list[Any]) -> list[Posting]:
+    """Postings by passage: the rows as they are, unless there are parts in place of a length."""
+    if set(map(type, map(_third, rows))) <= {int}:
+        return rows
+    return unpack_parts((*row[:2], 0, row[2]) if isinstance(row[2], bytes) else (*row, None) for row in rows)
 
 
 def _where(space: Space, only: Filter, now: float | None) -> tuple[str, tuple[Value, ...]]:

@@ -17,6 +17,9 @@ from kronmem.engine.sqlite.writing import SqliteWriter
 from kronmem.sqlite_file import FileSchema, SqliteFile
 
 T = TypeVar("T")
+CHECKPOINT, LATE_CHECKPOINT = 1000, 4000
+"""Pages in the write-ahead log at which a durable write, which waits for the disk anyway, moves them into the file; and
+at which a note does, so that no recall pays for it while somebody writes."""
 
 
 class SqliteStore:
@@ -36,6 +39,7 @@ class SqliteStore:
     def write(self, timeout: float) -> Generator[SqliteWriter]:
         """A durable change: on disk when the block has ended, undone if it raises."""
         with self._file.transaction("BEGIN IMMEDIATE", timeout) as connection:
+            connection.checkpoint_at(CHECKPOINT)
             yield SqliteWriter(connection)
 
     def commit(self, work: Callable[[SqliteWriter], T], timeout: float) -> T:
@@ -46,6 +50,7 @@ class SqliteStore:
     def note(self) -> Generator[SqliteWriter]:
         """A change worth no waiting and no fsync: `DeadlineError` when another writer is at it."""
         with self._file.transaction("BEGIN IMMEDIATE", 0.0, synchronous="NORMAL") as connection:
+            connection.checkpoint_at(LATE_CHECKPOINT)
             yield SqliteWriter(connection)
 
     def scrub(self, timeout: float) -> bool:

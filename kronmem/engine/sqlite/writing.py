@@ -6,18 +6,28 @@ import json
 import secrets
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pydantic import JsonValue
 
 from kronmem.engine.columns import changing
-from kronmem.engine.postings import LENGTH_BITS, digest, erased_digest, pack_parts, posted
+from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, digest, erased_digest, pack_parts, posted
 from kronmem.engine.sqlite.reading import FORMER, SqliteReader
-from kronmem.engine.sqlite.rows import BITS, COLUMNS, Value, key, read_row, sound_rows
+from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_rows
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 
 
 class SqliteWriter(SqliteReader):
-    """The `Writer` of a SQLite database."""
+    """The `Writer` of a SQLite database.
+
+    Between two memories of a batch it knows what the last insert left behind: nobody else writes meanwhile.
+    """
+
+    def __init__(self, connection: SqlConnection) -> None:
+        super().__init__(connection)
+        self._space: tuple[str, str, Space] | None = None
+        self._newest: tuple[int, tuple[str | None, float]] | None = None
+        self._nothing_erased = False
 
     @contextmanager
     def savepoint(self) -> Generator[None]:
@@ -27,11 +37,18 @@ class SqliteWriter(SqliteReader):
             yield
         except BaseException:
             self._db.execute("ROLLBACK TO part")
+            self._space = self._newest = None
             raise
         finally:
             self._db.execute("RELEASE part")
 
     # Spaces
+
+    def find_space(self, owner: str, name: str) -> Space | None:
+        if self._space is None or self._space[:2] != (owner, name):
+            found = super().find_space(owner, name)
+            self._space = (owner, name, found) if found else None
+        return self._space and self._space[2]
 
     def open_space(self, owner: str, name: str, now: float) -> Space:
         if (space := self.find_space(owner, name)) is not None:
@@ -43,16 +60,19 @@ class SqliteWriter(SqliteReader):
     def describe_space(self, space: Space, description: str | None, metadata: Mapping[str, JsonValue]) -> None:
         sql = "UPDATE spaces SET description = ?, metadata = ? WHERE id = ?"
         self._db.execute(sql, (description, json.dumps(metadata), space.id))
+        self._space = None
 
     def drop_space(self, space: Space) -> None:
         self._clear_all(space)
         self._db.execute("DELETE FROM states WHERE space = ?", (space.id,))
         self._db.execute("DELETE FROM spaces WHERE id = ?", (space.id,))
+        self._space = self._newest = None
 
     def _count(self, space_id: int, memories: int, passages: int, terms: int, last: int = 0) -> None:
         sql = """UPDATE spaces SET count = count + ?, passages = passages + ?, words = words + ?, last = max(last, ?)
             WHERE id = ?"""
         self._db.execute(sql, (memories, passages, terms, last, space_id))
+        self._space = self._newest = None
 
     # Memories
 
@@ -70,18 +90,27 @@ class SqliteWriter(SqliteReader):
 
     def insert(self, space: Space, row: Row, indexed: Indexed | None) -> int:
         passages = len(indexed.lengths) if indexed else 0
-        values = (key(space.id, row.number), row.id, *_changing(row), row.created_at, row.access_count, row.role)
+        where = key(space.id, row.number)
+        values = (where, row.id, *_changing(row), row.created_at, row.access_count, row.role)
         sql = f"INSERT INTO memories({_INSERTED}) VALUES (?, ?{', ?' * (len(_CHANGING) + 3)}, ?, ?, ?, '')"
         self._db.execute(sql, (*values, row.superseded_by, passages, space.id))
-        if indexed is None:
-            self._count(space.id, 0, 0, 0, row.number)
-        else:
+        terms = sum(indexed.lengths) if indexed else 0
+        if indexed is not None:
             self._post(space.id, row.number, indexed)
-            self._count(space.id, 1, passages, sum(indexed.lengths), row.number)
-        return key(space.id, row.number)
+        known = self._space
+        self._count(space.id, int(indexed is not None), passages, terms, row.number)
+        if known is not None and known[2] is space and indexed is not None:
+            self._space = (*known[:2], _grown(space, passages, terms, row.number))
+        self._newest = where, (row.session_id, row.created_at)
+        return where
+
+    def last_said(self, space: Space) -> tuple[str | None, float] | None:
+        if self._newest is not None and self._newest[0] == key(space.id, space.last):
+            return self._newest[1]
+        return super().last_said(space)
 
     def _post(self, space_id: int, number: int, indexed: Indexed) -> None:
-        said = [(space_id, term, number, *_worth(places, indexed)) for term, places in indexed.terms.items()]
+        said = _postings(space_id, number, indexed)
         self._db.executemany(_POST, said + [(space_id, label, number, 0, None) for label in indexed.labels])
         if indexed.codes:
             sql = "INSERT INTO meanings VALUES (?, ?, ?)"
@@ -106,6 +135,7 @@ class SqliteWriter(SqliteReader):
         self._db.execute(sql, (len(indexed.lengths), old.content != new.content, where))
         self._count(space.id, 0, len(indexed.lengths) - (old.passages or 1), sum(indexed.lengths) - words)
         self._db.execute("UPDATE spaces SET revised = revised + 1 WHERE id = ?", (space.id,))
+        self._space = None
 
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         self._count(space.id, -1, -(old.passages or 1), -self._unpost(space.id, old))
@@ -124,6 +154,7 @@ class SqliteWriter(SqliteReader):
             sql = "UPDATE memories SET successor = ? WHERE space = ? AND successor = ?"
             self._db.execute(sql, (row.superseded_by, space_id, row.id))
         self._db.execute("DELETE FROM memories WHERE key = ?", (key(space_id, row.number),))
+        self._newest = None
 
     def clear(self, space: Space, session_id: str | None, before: float | None) -> None:
         if session_id is None and before is None:
@@ -141,6 +172,7 @@ class SqliteWriter(SqliteReader):
         self._db.execute("DELETE FROM meanings WHERE key >= ? AND key < ?", keys)
         sql = "UPDATE spaces SET count = 0, passages = 0, words = 0, generation = generation + 1 WHERE id = ?"
         self._db.execute(sql, (space.id,))
+        self._space = self._newest = None
 
     def erase(self, owner: str, name: str, now: float) -> Erased:
         space = self.find_space(owner, name)
@@ -207,7 +239,12 @@ class SqliteWriter(SqliteReader):
     def forget_embeddings(self) -> None:
         self._db.execute("UPDATE memories SET vector = NULL WHERE vector IS NOT NULL")
 
+    def is_erased(self, owner: str, name: str, client_id: str) -> bool:
+        self._nothing_erased = self._nothing_erased or self.setting("salt") is None
+        return not self._nothing_erased and super().is_erased(owner, name, client_id)
+
     def set_setting(self, name: str, value: str) -> None:
+        self._nothing_erased = False
         self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
@@ -235,9 +272,25 @@ _DELETE_FORMER = f"{FORMER} DELETE FROM memories WHERE space = ? AND successor I
 _UNPOST = "DELETE FROM postings WHERE space = ? AND term = ? AND number = ?"
 
 
-def _worth(places: Sequence[tuple[int, int]], indexed: Indexed) -> tuple[int, bytes | None]:
-    kind, times, length, parts = pack_parts(places, indexed)
-    return (kind << LENGTH_BITS | times) << LENGTH_BITS | length, parts
+def _postings(space_id: int, number: int, indexed: Indexed) -> list[Sequence[Value]]:
+    terms = indexed.terms.items()
+    if len(indexed.lengths) != 1:
+        return [(space_id, term, number, 0, pack_parts(places, indexed)[-1]) for term, places in terms]
+    worth = indexed.kinds[0] << 2 * LENGTH_BITS | min(indexed.lengths[0], MAX_LENGTH)
+    return [
+        (space_id, term, number, worth | min(places[0][1], MAX_LENGTH) << LENGTH_BITS, None) for term, places in terms
+    ]
+
+
+def _grown(space: Space, passages: int, terms: int, last: int) -> Space:
+    """A space with one memory more."""
+    return replace(
+        space,
+        count=space.count + 1,
+        passages=space.passages + passages,
+        words=space.words + terms,
+        last=max(space.last, last),
+    )
 
 
 def _changing(row: Row) -> tuple[Value, ...]:
