@@ -48,7 +48,7 @@ def hosted(rounds: int, count: int) -> Iterator[Row]:
     for name, times in cpu.items():
         yield Row(f"CPU of a served {name}", f"{served.PEER} = 1", times.against(served.PEER))
     for name, times in rates.items():
-        yield Row(f"requests a second, {name}", "a second", times.rounds)
+        yield Row(f"served {name}, higher is better", "requests a second", times.rounds)
 
 
 def had(rounds: int, _: int) -> Iterator[Row]:
