@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
@@ -202,8 +202,10 @@ class Wiring:
     ) -> calls.Draft:
         """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
         client_id = inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4())
-        checked = calls.draft(agent_id, client_id, content, memory_type, supersedes=supersedes, **options)
-        checked = replace(checked, own_id=memory_id is not None)
+        own_id = memory_id is not None
+        checked = calls.draft(
+            agent_id, client_id, content, memory_type, supersedes=supersedes, own_id=own_id, **options
+        )
         return checked if self._redact is None else checked.changed(self.redacted)
 
     def drafts(

@@ -33,7 +33,7 @@ LAYERS = [
 ONLY_IN = {
     "httpx": {"transport/httpx.py", "transport/tls.py"},
     "httpcore": {"transport/httpx.py"},
-    "h11": {"transport/failures.py", "transport/http1.py"},
+    "h11": set[str](),
     "sqlite3": {"sqlite_file", "engine/sqlite", "outbox/queue.py", "outbox/disk.py"},
     "psycopg": {f"engine/postgres/{module}.py" for module in ("pool", "failures", "transaction")},
     "starlette": {"server"},

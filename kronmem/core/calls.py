@@ -88,6 +88,7 @@ def draft(
     role: str | None = None,
     key: str | None = None,
     supersedes: str | None = None,
+    own_id: bool = False,
 ) -> Draft:
     """Check everything a remember takes."""
     return Draft(
@@ -103,6 +104,7 @@ def draft(
         inputs.role(role),
         inputs.key(key),
         None if supersedes is None else inputs.identifier(supersedes, "supersedes"),
+        own_id=own_id,
     )
 
 
@@ -179,8 +181,10 @@ def recall(
         return asked.keep(kronvex.hits(reply, agent_id))
 
     mend = partial(kronvex_reading.recalled, asked)
-    call = _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list[Hit], body=body, mend=mend, subject=asked)
-    return replace(call, drops=_dropped(within, count_access))
+    drops = _dropped(within, count_access)
+    return _of_agent(
+        "recall", "POST", paths.RECALL, agent_id, parse, list, body=body, mend=mend, subject=asked, drops=drops
+    )
 
 
 def inject_context(
@@ -219,8 +223,10 @@ def inject_context(
 
 def _dropped(within: MemoryFilter, count_access: bool = True) -> str | None:
     """The arguments of a search that kronmem 0.1 would ignore."""
+    if count_access and within.since is None and within.until is None:
+        return None
     given = {"since=": within.since is not None, "until=": within.until is not None, "count_access=": not count_access}
-    return ", ".join(name for name, is_given in given.items() if is_given) or None
+    return ", ".join(name for name, is_given in given.items() if is_given)
 
 
 def page(
@@ -473,6 +479,7 @@ def _of_agent(
     gone_is_done: bool = False,
     mend: Callable[[Reply, Asker], Flow[T]] | None = None,
     subject: object = None,
+    drops: str | None = None,
 ) -> Call[T]:
     """A call about one agent that never creates it: `unknown` is the answer when there is none."""
     return Call(
@@ -488,6 +495,7 @@ def _of_agent(
         gone_is_done=gone_is_done,
         mend=mend,
         subject=subject,
+        drops=drops,
     )
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kronmem.core import kronvex, kronvex_detection, version_detection
 from kronmem.core.agent_names import Names, Resolver
 from kronmem.core.steps import Event, Flow, Local, Pause, RepairJournal, Step, local
-from kronmem.core.wire import PARTIAL, Call, Reply, Request, has_no_route, read, retry_after, unsupported
+from kronmem.core.wire import PARTIAL, Call, Reply, has_no_route, read, retry_after, unsupported
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError, status_class
 
 __all__ = [
@@ -133,7 +133,8 @@ class RetryBudget:
 
     def earn(self) -> None:
         """A success pays a little back."""
-        self.tokens = min(self.most, self.tokens + 0.2)
+        if self.tokens < self.most:
+            self.tokens = min(self.most, self.tokens + 0.2)
 
 
 @dataclass
@@ -161,24 +162,25 @@ class Link:
     def learn(self, reply: Reply) -> None:
         """Note the kind of the service that a reply shows."""
         names = self.names
+        current = version_detection.is_current(reply)
+        names.current = names.current or current
         names.vendor = names.vendor or kronvex_detection.is_vendor(reply)
-        names.current = names.current or version_detection.is_current(reply)
-        names.outdated = not names.vendor and version_detection.is_outdated(reply)
+        names.outdated = not current and not names.vendor and version_detection.is_outdated(reply)
 
     def probes(self, call: Call[T]) -> bool:
         """Whether a call goes by the path that only a current kronmem has: not where the kind of service is known."""
-        known = self.names.current or self.names.vendor
-        return call.new_path is not None and not known and call.new_path not in self.lacks
+        if call.new_path is None or self.names.current or self.names.vendor:
+            return False
+        return call.new_path not in self.lacks
 
 
 def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
     deadline = link.now() + timeout
     known = link.names.ids.get(call.agent_id) if call.agent_id else None
-    around = Around(link, deadline)
     checked = call.before is not None and link.names.vendor
     if call.before is not None and checked:
-        yield from call.before(around)
+        yield from call.before(Around(link, deadline))
     if call.drops is not None and link.names.outdated:
         raise unsupported(call.drops)
     reply = yield from _probed(call, known or call.agent_id, link, deadline)
@@ -187,12 +189,12 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
         if found is None and call.unknown is not None:
             return call.unknown()
         if call.before is not None and not checked:
-            yield from call.before(around)
+            yield from call.before(Around(link, deadline))
         reply = yield from _attempts(call, found, link, deadline)
     if call.drops is not None and link.names.outdated and (reply.status < 300 or has_no_route(reply)):
         raise unsupported(call.drops)
     if call.mend is not None and (link.names.vendor or (call.mends_outdated and link.names.outdated)):
-        return (yield from call.mend(reply, around))
+        return (yield from call.mend(reply, Around(link, deadline)))
     return read(call, reply)
 
 
@@ -243,9 +245,7 @@ def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float)
     """Send until something final comes back, within the deadline, the attempts and the retry budget."""
     attempt = 1
     while True:
-        request = call.request(agent_ref, vendor=link.names.vendor, probing=link.probes(call))
-        outcome = yield from _once(request, link, deadline)
-        wait = link.retry.wait(attempt, link.random)
+        outcome = yield from _once(call, agent_ref, link, deadline)
         if isinstance(outcome, Reply):
             repeated = attempt > 1 and call.gone_is_done
             if repeated and outcome.status == 404 and not kronvex_detection.agent_is_gone(outcome):
@@ -253,6 +253,8 @@ def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float)
             if outcome.status not in RETRYABLE:
                 return outcome
             outcome = kronvex_detection.until_midnight(outcome)
+        wait = link.retry.wait(attempt, link.random)
+        if isinstance(outcome, Reply):
             wait = max(wait, retry_after(outcome) or 0.0)
         hopeless = link.breaker.state == "open" or link.now() + wait >= deadline
         if attempt == (call.attempts or link.retry.attempts) or hopeless or not link.budget.spend():
@@ -269,14 +271,14 @@ def _retry(attempt: int, outcome: Reply | TransportError, wait: float) -> Event:
     return Event("kronmem.retry", {"kronmem.attempt": attempt, "error.type": kind.__name__, "kronmem.wait": wait})
 
 
-def _once(request: Request, link: Link, deadline: float) -> Flow[Reply | TransportError]:
+def _once(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply | TransportError]:
     """Send once and tell the breaker how it went."""
-    left = deadline - link.now()
-    if left <= 0:
-        raise DeadlineError(f"timed out before another attempt: {request.method} {link.address}/…", sent=False)
-    link.breaker.admit(link.now())
+    now = link.now()
+    if now >= deadline:
+        raise DeadlineError(f"timed out before another attempt: {call.method} {link.address}/…", sent=False)
+    link.breaker.admit(now)
     try:
-        reply = yield replace(request, timeout=left)
+        reply = yield call.request(deadline - now, agent_ref, vendor=link.names.vendor, probing=link.probes(call))
     except TransportError as error:
         if error.partial:  # the service answers; what it cannot reach is the home of some agents
             link.breaker.succeeded()

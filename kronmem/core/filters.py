@@ -23,7 +23,7 @@ class MemoryFilter:
     @property
     def narrow(self) -> bool:
         """Is there anything to filter by?"""
-        return self != MemoryFilter()
+        return self is not EVERYTHING and self != EVERYTHING
 
     def holds(self, one: Memory) -> bool:
         """Is this memory inside?"""
@@ -43,6 +43,10 @@ class MemoryFilter:
         return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
 
 
+EVERYTHING = MemoryFilter()
+"""The filter that every memory passes."""
+
+
 def memory_filter(
     memory_type: str | None = None,
     session_id: str | None = None,
@@ -51,6 +55,8 @@ def memory_filter(
     until: datetime | str | None = None,
 ) -> MemoryFilter:
     """Check the bounds of a read."""
+    if memory_type is None and session_id is None and tags == () and since is None and until is None:
+        return EVERYTHING
     return MemoryFilter(
         inputs.optional_type(memory_type),
         inputs.session(session_id),

@@ -65,7 +65,7 @@ def _one_by_one(drafts: Sequence[calls.Draft], link: Link, timeout: float, store
 
 def once(call: Call[T], timeout: float) -> Flow[T]:
     """Ask once, past breaker and retries: for a question about the service's health itself."""
-    return read(call, (yield replace(call.request(), timeout=timeout)))
+    return read(call, (yield call.request(timeout)))
 
 
 def recover(link: Link, timeout: float) -> Flow[None]:

@@ -86,6 +86,8 @@ def optional_type(value: str | None) -> str | None:
 
 def tags(values: Iterable[str]) -> tuple[str, ...]:
     """Accept tags, each once, in the order given. A bare string is refused: it would become its letters."""
+    if values == ():
+        return ()
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"tags must be a list of strings, not one string: tags=[{values!r}]")
     try:

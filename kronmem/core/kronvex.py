@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
@@ -55,13 +56,13 @@ Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class WireMemory(BaseModel):
-    """A memory as any of the services writes it. Only the text is certain to be there."""
+    """A memory as any of the services writes it, its fields in the order of `Memory`'s. Only the text is certain."""
 
     model_config = ConfigDict(extra="allow")
 
-    content: str
     id: str = ""
     agent_id: str | None = None
+    content: str
     memory_type: str | None = None
     session_id: str | None = None
     tags: list[str] | None = None
@@ -69,10 +70,10 @@ class WireMemory(BaseModel):
     created_at: datetime | None = None
     updated_at: datetime | None = None
     expires_at: datetime | None = None
+    pinned: bool | None = None
     role: str | None = None
     key: str | None = None
     superseded_by: str | None = None
-    pinned: bool | None = None
     access_count: int | None = None
     deduplicated: bool | None = None
     superseded: bool = False
@@ -213,7 +214,9 @@ def recall_body(
         fields["session_id"] = within.session_id
     if (sent := sent_type(within.memory_type)) is not None:
         fields["memory_type"] = sent
-    exact: dict[str, JsonValue] = {"limit": limit, **times(within)}
+    exact: dict[str, JsonValue] = {"limit": limit}
+    if within.narrow:
+        exact.update(times(within))
     if within.memory_type is not None:
         exact["memory_type"] = within.memory_type
     if within.tags:
@@ -259,7 +262,7 @@ def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]]:
     """Read recalled rows as the server wrote them, each with its hit; superseded ones too."""
     found = parse_json(_FOUND, reply)
     listed = found.results if found.results is not None else found.memories
-    return [(_wire(one), _hit(one, agent_id)) for one in listed or ()]
+    return [(wire := _wire(one), _hit(one, wire, agent_id)) for one in listed or ()]
 
 
 def unscored(wire: WireMemory, agent_id: str) -> Hit:
@@ -331,6 +334,8 @@ def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
 
 def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
     """Filter again: an entity match makes the server return memories that ignore every filter it was given."""
+    if threshold is None and not within.narrow:
+        return found[:limit]
     kept = [
         hit
         for hit in found
@@ -342,54 +347,57 @@ def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float
 
 def to_memory(wire: WireMemory, agent_id: str) -> Memory:
     """Make the user's memory of a service's: own agent id, own type, own tags, own metadata."""
-    metadata = wire.metadata or {}
-    carried = metadata.get(RESERVED)
+    read = wire.__dict__
+    fields = read.copy() if type(wire) is WireMemory else {name: read[name] for name in WireMemory.model_fields}
+    del fields["superseded"]
+    fields["agent_id"] = agent_id
+    fields["memory_type"] = fields["memory_type"] or "fact"
+    fields["tags"] = tuple(fields["tags"] or ())
+    metadata: dict[str, JsonValue] = fields["metadata"] or {}
+    fields["metadata"] = metadata
+    fields["pinned"] = bool(fields["pinned"])
+    fields["access_count"] = fields["access_count"] or 0
+    fields["deduplicated"] = bool(fields["deduplicated"])
+    fields["queued"] = False
     if RESERVED in metadata:
-        metadata = {name: value for name, value in metadata.items() if name != RESERVED}
-    ours = carried if isinstance(carried, dict) else {}
-    own_type, own_tags, own_pin = ours.get("type"), ours.get("tags"), ours.get("pinned")
-    tags = own_tags if isinstance(own_tags, list) else (wire.tags or [])
-    fields = {
-        "id": wire.id,
-        "agent_id": agent_id,
-        "content": wire.content,
-        "memory_type": own_type if isinstance(own_type, str) else (wire.memory_type or "fact"),
-        "session_id": wire.session_id,
-        "tags": tuple(map(str, tags)),
-        "metadata": metadata,
-        "created_at": wire.created_at,
-        "updated_at": wire.updated_at,
-        "expires_at": wire.expires_at,
-        "pinned": own_pin if isinstance(own_pin, bool) else bool(wire.pinned),
-        "role": _own(wire.role, ours.get("role")),
-        "key": _own(wire.key, ours.get("key")),
-        "superseded_by": wire.superseded_by,
-        "access_count": wire.access_count or 0,
-        "deduplicated": bool(wire.deduplicated),
-        "queued": False,
-    }
-    return _made(Memory, fields, _MEMORY_FIELDS, wire.model_extra)
+        fields["metadata"] = {name: value for name, value in metadata.items() if name != RESERVED}
+        _unpack(fields, metadata[RESERVED])
+    return _made(Memory, fields, _MEMORY_FIELDS, wire.__pydantic_extra__)
 
 
-def _own(sent: str | None, carried: JsonValue) -> str | None:
-    """A field of our own service, or the same carried in the metadata of another."""
-    return sent if sent is not None else carried if isinstance(carried, str) else None
+def _unpack(fields: dict[str, Any], carried: JsonValue) -> None:
+    """Take the fields that travelled in the metadata: our type and tags, and those of services that have no such."""
+    if not isinstance(carried, dict):
+        return
+    if isinstance(carried.get("type"), str):
+        fields["memory_type"] = carried["type"]
+    if isinstance(tags := carried.get("tags"), list):
+        fields["tags"] = tuple(map(str, tags))
+    if isinstance(carried.get("pinned"), bool):
+        fields["pinned"] = carried["pinned"]
+    for name in ("role", "key"):
+        if fields[name] is None and isinstance(carried.get(name), str):
+            fields[name] = carried[name]
 
 
 def _hits(found: _WireRecall, agent_id: str) -> list[Hit]:
     rows: Sequence[_WireHit | _WireFlatHit] | None = found.results if found.results is not None else found.memories
     if rows is None:
         raise ReplyError("the service's answer cannot be read: neither results nor memories in it")
-    read = [_hit(row, agent_id) for row in rows if not _wire(row).superseded]
-    return sorted(read, key=lambda hit: -hit.similarity)
+    read = [_hit(row, wire, agent_id) for row in rows if not (wire := _wire(row)).superseded]
+    read.sort(key=_by_similarity, reverse=True)  # a reversed sort keeps the order of equals too
+    return read
+
+
+_by_similarity = attrgetter("similarity")
 
 
 def _wire(row: _WireHit | _WireFlatHit) -> WireMemory:
     return row.memory if isinstance(row, _WireHit) else row
 
 
-def _hit(row: _WireHit | _WireFlatHit, agent_id: str) -> Hit:
-    memory = to_memory(_wire(row), agent_id)
+def _hit(row: _WireHit | _WireFlatHit, wire: WireMemory, agent_id: str) -> Hit:
+    memory = to_memory(wire, agent_id)
     similarity = row.similarity if row.similarity is not None else row.score
     excerpt = row.excerpt if row.excerpt is not None else memory.content
     filled = bool(row.filled)

@@ -93,12 +93,15 @@ class Call(Generic[T]):
     mends_outdated: bool = False
     """`mend` serves the replies of kronmem 0.1 too."""
 
-    def request(self, agent_ref: str | None = None, *, vendor: bool = False, probing: bool = False) -> Request:
+    def request(
+        self, timeout: float, agent_ref: str | None = None, *, vendor: bool = False, probing: bool = False
+    ) -> Request:
         """Make the request, with the agent under the id the service knows."""
         path = self.new_path if probing and self.new_path is not None else self.path
-        path = path.replace("{agent}", quote(agent_ref or "", safe=""))
+        if agent_ref:
+            path = path.replace("{agent}", quote(agent_ref, safe=""))
         body = self.vendor_body() if vendor and self.vendor_body is not None else self.body
-        return Request(self.method, path, self.query, body, self.headers)
+        return Request(self.method, path, self.query, body, self.headers, timeout)
 
     def then(self, change: Callable[[T], U]) -> Call[U]:
         """The same call, its answer changed by a pure function."""

@@ -24,6 +24,7 @@ from kronmem.settings import is_loopback
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_MOST_KNOWN = 64
 _METHODS = _SAFE | {"POST", "PUT", "PATCH", "DELETE", "CONNECT", "TRACE"}
 
 
@@ -34,12 +35,19 @@ class Hosts:
         self._anywhere = bound in ("", "0.0.0.0", "::")
         own = [socket.gethostname()] if self._anywhere else [bound]
         self._names = frozenset(name.lower() for name in (*own, *more))
+        self._known: set[str] = set()
+        """Headers that were allowed before, as many as a server has names and ports."""
 
     def allows(self, header: str | None) -> bool:
         """May a request for this Host be answered?"""
-        name = host_name(header or "")
+        if header is None or header in self._known:
+            return header is not None
+        name = host_name(header)
         # A number cannot be rebound to another machine, so on all interfaces every number is ours.
-        return bool(name) and (is_loopback(name) or name in self._names or (self._anywhere and _is_number(name)))
+        allowed = bool(name) and (is_loopback(name) or name in self._names or (self._anywhere and _is_number(name)))
+        if allowed and len(self._known) < _MOST_KNOWN:
+            self._known.add(header)
+        return allowed
 
 
 def host_name(header: str) -> str:

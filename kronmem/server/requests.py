@@ -21,9 +21,9 @@ async def read(web: WebRequest, most: int, seconds: float = BODY_SECONDS) -> Req
     """The whole request; HTTPException when it has more than `most` bytes, is too slow, or its sender has gone."""
     # Nobody waits for the body of a GET, which has no meaning: the open routes can be held up by nobody.
     body = b"" if web.method in ("GET", "HEAD") else await _body(web, most, seconds)
-    headers = tuple((name, value) for name, value in web.headers.items())
+    query = tuple(web.query_params.multi_items()) if web.scope.get("query_string") else ()
     method, path = target(web)
-    return Request(method, path, tuple(web.query_params.multi_items()), body, headers, TIMEOUT)
+    return Request(method, path, query, body, tuple(web.headers.items()), TIMEOUT)
 
 
 def target(web: WebRequest) -> tuple[str, str]:

@@ -7,13 +7,12 @@ import os
 import socket
 import ssl
 
-import h11
-
 from kronmem.core.wire import Request
 from kronmem.errors import CertificateError, DeadlineError, TransportError
+from kronmem.transport.reply_parser import ProtocolError
 from kronmem.transport.target import Target
 
-FAILURES = (OSError, h11.ProtocolError)
+FAILURES = (OSError, ProtocolError)
 """Exceptions of the network, TLS and timeouts included, for `failure` to translate."""
 
 _UNTRUSTED = {
@@ -86,8 +85,8 @@ def _distrust(error: ssl.SSLError) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    if isinstance(error, h11.ProtocolError):
-        return "no valid HTTP reply"  # its own text may quote the reply
+    if isinstance(error, ProtocolError):
+        return "no valid HTTP reply"
     if isinstance(error, ssl.SSLError):
         return f"TLS: {(error.reason or 'connection closed').lower().replace('_', ' ')}"
     if isinstance(error, OSError):

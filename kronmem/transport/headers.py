@@ -28,13 +28,13 @@ def headers(target: Target, request: Request) -> list[tuple[bytes, bytes]]:
 def encode(target: Target, request: Request) -> bytes:
     """The bytes of a request, head and body; through a proxy that is no tunnel, with the whole address."""
     where = target.url(request) if _forwarded(target) else target.path(request)
-    own = [where, *(f"{name}: {value}" for name, value in request.headers)]
-    if not all(line.isascii() and line.isprintable() for line in own):
+    lines = [f"{request.method} {where} HTTP/1.1", *[f"{name}: {value}" for name, value in request.headers]]
+    own = "".join(lines)
+    if not own.isascii() or not own.isprintable():
         raise ConfigError("a path or header holds a line break or a character beyond ASCII")
     if (length := _content_length(request)) is not None:
-        own.append(f"content-length: {length}")
-    own[0] = f"{request.method} {where} HTTP/1.1"
-    return b"".join(("\r\n".join(own).encode("ascii"), _shared(target), request.body or b""))
+        lines.append(f"content-length: {length}")
+    return b"".join(("\r\n".join(lines).encode("ascii"), _shared(target), request.body or b""))
 
 
 def _content_length(request: Request) -> int | None:

@@ -1,17 +1,16 @@
-"""HTTP/1.1 as bytes, by h11: a request's bytes to write, and the reply once enough was read. No I/O."""
+"""HTTP/1.1 as bytes: a request's bytes to write, and the reply once enough was read. No I/O."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Generator, Iterable
 from typing import TypeVar
 
-import h11
-
 from kronmem.core.wire import Reply, Request
 from kronmem.transport import headers
-from kronmem.transport.body import Body
 from kronmem.transport.failures import ProxyRefusedError
+from kronmem.transport.reply_parser import ProtocolError, ReplyParser
 from kronmem.transport.target import Target
 
 T = TypeVar("T")
@@ -24,12 +23,7 @@ It yields None after a stretch of work, so that others may run, and is resumed w
 
 KEEP_ALIVE = 30.0
 """Seconds that an idle connection may be used again: the usual balancers close after 60, uvicorn after 5."""
-_LONGEST_HEAD = 100 * 1024
-"""Bytes of a reply's head: httpcore's bound."""
-_STRETCH = 200
-"""Events of h11 in a row: a few milliseconds, so that a reply in tiny pieces does not hold up an event loop."""
-_ANY = h11.Request(method="POST", target="/", headers=[("host", "x"), ("content-length", "0")])
-_END = h11.EndOfMessage()
+_AUTHORITY = re.compile("[!-~]+")
 
 
 class Http1:
@@ -37,62 +31,37 @@ class Http1:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
-        self._status, self._headers, self._body = 0, dict[str, str](), Body({})
+        self._parser: ReplyParser | None = None
         self._reusable_until = 0.0
-        self._starved = True
 
     def ask(self, request: Request) -> Conversation[Reply]:
         """Send one request and read its reply."""
         heard = yield self.encode(request)
         while (reply := self.feed(heard)) is None:
-            heard = yield b"" if self._starved else None
+            heard = yield b"" if self._parser is None or self._parser.starved else None
         return reply
 
     def encode(self, request: Request) -> bytes:
         """The bytes of a request, head and body."""
         self._reusable_until = 0.0
-        data = headers.encode(self._target, request)
-        # h11 only has to know that a request is out: to build and write it there costs a third of the whole cycle.
-        self._h11.send(_ANY)
-        self._h11.send(_END)
-        return data
+        self._parser = ReplyParser()
+        return headers.encode(self._target, request)
 
     def feed(self, data: bytes | None) -> Reply | None:
         """Take bytes that were read, b"" at the end of the stream; returns the reply when it is whole.
 
         None goes on with bytes that were fed before and not yet looked at.
         """
-        if data is not None:
-            self._h11.receive_data(data)
-        for _ in range(_STRETCH):
-            event = self._h11.next_event()
-            self._starved = event is h11.NEED_DATA
-            if self._starved:
-                return None
-            if isinstance(event, h11.EndOfMessage):
-                return self._replied()
-            self._take(event)
-        return None
-
-    def _take(self, event: object) -> None:
-        if isinstance(event, h11.Data):
-            self._body.add(event.data)
-        elif isinstance(event, h11.Response):
-            self._status, self._headers = event.status_code, names(event.headers)
-            self._body = Body(self._headers)
-        elif not isinstance(event, h11.InformationalResponse):
-            raise h11.RemoteProtocolError("the service wants to speak another protocol")
-
-    def _replied(self) -> Reply:
-        if self._status == 407 and self._target.proxy is not None:
-            raise ProxyRefusedError(self._status)
-        reply = Reply(self._status, self._body.bytes(), self._headers, time.time())
-        self._body = Body({})  # a connection may be idle for long: it holds no megabytes meanwhile
-        stray, _ = self._h11.trailing_data  # taken for the next reply, it would be somebody else's
+        parser = self._parser
+        if parser is None or not parser.feed(data):
+            return None
+        self._parser = None  # a connection may be idle for long: it holds no megabytes meanwhile
+        status = parser.status
+        if status == 407 and self._target.proxy is not None:
+            raise ProxyRefusedError(status)
+        reply = Reply(status, parser.body, parser.headers, time.time())
         # After a 500 some servers drop the connection, but only when it is used again.
-        if not stray and self._status < 500 and self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
-            self._h11.start_next_cycle()
+        if parser.reusable and status < 500:
             self._reusable_until = time.monotonic() + KEEP_ALIVE
         return reply
 
@@ -104,23 +73,20 @@ class Http1:
 
 def tunnel(target: Target, authorization: bytes | None) -> Conversation[None]:
     """Have a proxy open a tunnel to the target. It learns host and port, nothing else."""
-    protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
-    headers = [(b"host", target.authority.encode("ascii")), (b"user-agent", b"kronmem")]
+    authority = target.authority
+    if _AUTHORITY.fullmatch(authority) is None:
+        raise ProtocolError("a host that cannot be written")
+    said = f"CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: kronmem".encode("ascii")
     if authorization is not None:
-        headers.append((b"proxy-authorization", authorization))
-    said = protocol.send(h11.Request(method="CONNECT", target=target.authority, headers=headers))
-    protocol.send(_END)
-    protocol.receive_data((yield said or b"") or b"")
-    while not isinstance(event := protocol.next_event(), h11.Response):
-        if event is h11.NEED_DATA:
-            protocol.receive_data((yield b"") or b"")
-        else:  # a 1xx, and there may be no end of them
-            yield None
-    if not 200 <= event.status_code < 300:
-        raise ProxyRefusedError(event.status_code)
-    protocol.next_event()  # from here on the connection is not HTTP any more
-    if protocol.trailing_data[0]:
-        raise h11.RemoteProtocolError("the proxy speaks inside the tunnel")
+        said += b"\r\nproxy-authorization: " + authorization
+    parser = ReplyParser(connect=True)
+    heard = yield said + b"\r\n\r\n"
+    while not parser.feed(heard):
+        heard = yield b"" if parser.starved else None
+    if not 200 <= parser.status < 300:
+        raise ProxyRefusedError(parser.status)
+    if parser.stray:
+        raise ProtocolError("the proxy speaks inside the tunnel")
 
 
 def names(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

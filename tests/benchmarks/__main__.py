@@ -7,7 +7,10 @@ Everything is a ratio, lower is better, measured in turns round by round beside 
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import re
+import subprocess
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -70,18 +73,30 @@ def main() -> None:
 def table(rows: list[Row]) -> str:
     """The rows in Markdown: a column for everybody who takes part in one of them."""
     names = list(dict.fromkeys(name for row in rows for name in row.cells if name != imports.BASE))
-    lines = [["median, lower is better", "unit", *names], ["---"] * (len(names) + 2)]
+    lines = [["median (least–most), lower is better", "unit", *names], ["---"] * (len(names) + 2)]
     lines += [
-        [row.measure, row.base, *(row.median(name) if name in row.cells else "" for name in names)] for row in rows
+        [row.measure, row.base, *(row.figure(name) if name in row.cells else "" for name in names)] for row in rows
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def printed_by() -> str:
+    """Which code on which kind of machine the figures are from; names neither a host nor a folder."""
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run([*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True)
+    changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
+    code = commit.stdout.strip() + (" with changes" if changed.stdout.strip() else "")
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    machine = f"{os.cpu_count()} CPUs ({platform.machine()}), {platform.system()}"
+    return f"Printed by commit {code} on {machine}, {python}."
 
 
 def write(rows: list[Row]) -> None:
     """Replace the README's table and plot."""
     mark = r"(<!-- benchmarks -->\n).*?(\n<!-- end of benchmarks -->)"
     text = README.read_text("utf-8")
-    README.write_text(re.sub(mark, lambda found: f"{found[1]}{table(rows)}{found[2]}", text, flags=re.S), "utf-8")
+    written = f"{table(rows)}\n\n{printed_by()}"
+    README.write_text(re.sub(mark, lambda found: f"{found[1]}{written}{found[2]}", text, flags=re.S), "utf-8")
     PLOT.write_text(plot(next(row for row in rows if row.measure.endswith(parts.FANNED))), "utf-8")
 
 

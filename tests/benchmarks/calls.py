@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import httpx
 
 from kronmem import AsyncClient, Client, Memory
 from tests.benchmarks import peers
-from tests.benchmarks.measure import Times, arepeated, in_turn, installed, repeated, settle, turned
+from tests.benchmarks.measure import Costs, aboth_in_turn, both_in_turn, installed
 from tests.benchmarks.stub import stub
 from tests.benchmarks.wire import AGENT, HEADERS, PATH, RECALL, REMEMBER, Found
 
 TEXT = str(REMEMBER["content"])
 
 
-def blocking(rounds: int, calls: int) -> dict[str, Times]:
+def blocking(rounds: int, calls: int) -> dict[str, Costs]:
     """Sequential recall and remember, blocking."""
     with stub() as url, Client(url, api_key="kv-test", outbox=False) as ours:
         with httpx.Client(base_url=url, headers=HEADERS) as raw:
@@ -40,21 +40,17 @@ def blocking(rounds: int, calls: int) -> dict[str, Times]:
                 recall["kronvex"] = lambda: agent.recall("which database")
                 remember["kronvex"] = lambda: agent.remember(TEXT)
             return {
-                "recall": in_turn({name: _block(work, calls) for name, work in recall.items()}, rounds),
-                "remember": in_turn({name: _block(work, calls) for name, work in remember.items()}, rounds),
+                "recall": both_in_turn(recall, rounds, calls),
+                "remember": both_in_turn(remember, rounds, calls),
             }
 
 
-def _block(work: Callable[[], object], calls: int) -> Callable[[], float]:
-    return lambda: repeated(work, calls)
-
-
-def awaiting(rounds: int, calls: int) -> dict[str, Times]:
+def awaiting(rounds: int, calls: int) -> dict[str, Costs]:
     """The same, awaited."""
     return asyncio.run(_awaiting(rounds, calls))
 
 
-async def _awaiting(rounds: int, calls: int) -> dict[str, Times]:
+async def _awaiting(rounds: int, calls: int) -> dict[str, Costs]:
     async with AsyncExitStack() as stack:
         url = stack.enter_context(stub())
         ours = await stack.enter_async_context(AsyncClient(url, api_key="kv-test", outbox=False))
@@ -70,15 +66,6 @@ async def _awaiting(rounds: int, calls: int) -> dict[str, Times]:
             "httpx": raw_remember,
         }
         return {
-            "recall": await _in_turn(recall, rounds, calls),
-            "remember": await _in_turn(remember, rounds, calls),
+            "recall": await aboth_in_turn(recall, rounds, calls),
+            "remember": await aboth_in_turn(remember, rounds, calls),
         }
-
-
-async def _in_turn(contestants: dict[str, Callable[[], Awaitable[object]]], rounds: int, calls: int) -> Times:
-    times = Times()
-    for number in range(rounds):
-        for name in turned(list(contestants), number):
-            settle()
-            times.add(name, await arepeated(contestants[name], calls))
-    return times

@@ -30,6 +30,14 @@ class Times:
         return {name: [one / seconds for one in mine] for name, mine in self.rounds.items()}
 
 
+@dataclass
+class Costs:
+    """Wall time, and CPU of this process, of the same rounds."""
+
+    wall: Times = field(default_factory=Times)
+    cpu: Times = field(default_factory=Times)
+
+
 @dataclass(frozen=True)
 class Row:
     """One measurement: what was measured, what 1 stands for, and everybody's figures, one a round."""
@@ -38,14 +46,19 @@ class Row:
     base: str
     cells: dict[str, list[float]]
 
-    def median(self, name: str) -> str:
-        """The middle figure."""
-        value = statistics.median(self.cells[name])
-        return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+    def figure(self, name: str) -> str:
+        """The median of the rounds, and their spread where they differ."""
+        of = self.cells[name]
+        least, most = _rounded(min(of)), _rounded(max(of))
+        spread = "" if least == most else f" ({least}–{most})"
+        return f"{_rounded(statistics.median(of))}{spread}"
 
     def __str__(self) -> str:
-        spread = (f"{name} {self.median(name)} ({min(of):.2f} to {max(of):.2f})" for name, of in self.cells.items())
-        return f"{self.measure} [{self.base}]: {', '.join(spread)}"
+        return f"{self.measure} [{self.base}]: {', '.join(f'{name} {self.figure(name)}' for name in self.cells)}"
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def installed(*modules: str) -> bool:
@@ -81,6 +94,30 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def both_in_turn(contestants: dict[str, Callable[[], object]], rounds: int, calls: int) -> Costs:
+    """Let every contestant make so many calls a round: median wall time and mean CPU of one."""
+    costs = Costs()
+    for number in range(rounds):
+        for name in turned(list(contestants), number):
+            settle()
+            used = time.process_time()
+            costs.wall.add(name, repeated(contestants[name], calls))
+            costs.cpu.add(name, (time.process_time() - used) / calls)
+    return costs
+
+
+async def aboth_in_turn(contestants: dict[str, Callable[[], Awaitable[object]]], rounds: int, calls: int) -> Costs:
+    """The same for calls that are awaited."""
+    costs = Costs()
+    for number in range(rounds):
+        for name in turned(list(contestants), number):
+            settle()
+            used = time.process_time()
+            costs.wall.add(name, await arepeated(contestants[name], calls))
+            costs.cpu.add(name, (time.process_time() - used) / calls)
+    return costs
 
 
 def turned(names: list[str], number: int) -> list[str]:

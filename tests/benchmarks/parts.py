@@ -21,8 +21,9 @@ def run(part: Part, rounds: int, count: int) -> list[Row]:
 def sequential(rounds: int, count: int) -> Iterator[Row]:
     """One call after the other."""
     for shell, measured in (("blocking", calls.blocking(rounds, count)), ("awaited", calls.awaiting(rounds, count))):
-        for name, times in measured.items():
-            yield Row(f"{name} over HTTP, {shell}", "httpx = 1", times.against("httpx"))
+        for name, costs in measured.items():
+            yield Row(f"{name} over HTTP, {shell}", "httpx = 1", costs.wall.against("httpx"))
+            yield Row("the same, CPU of the client", "httpx = 1", costs.cpu.against("httpx"))
 
 
 def fanned(rounds: int, count: int) -> Iterator[Row]:
@@ -47,7 +48,7 @@ def hosted(rounds: int, count: int) -> Iterator[Row]:
     for name, times in cpu.items():
         yield Row(f"CPU of a served {name}", f"{served.PEER} = 1", times.against(served.PEER))
     for name, times in rates.items():
-        yield Row(f"requests a second, {name}", "a second", times.rounds)
+        yield Row(f"served {name}, higher is better", "requests a second", times.rounds)
 
 
 def had(rounds: int, _: int) -> Iterator[Row]:

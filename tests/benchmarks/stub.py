@@ -5,10 +5,14 @@ It answers any of the libraries' calls with a reply of the usual size, after the
 
 from __future__ import annotations
 
-import asyncio
 import json
+import re
+import select
+import socket
 import subprocess
 import sys
+import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -43,55 +47,83 @@ WHO = _reply({"org_id": "o", "project_id": "p", "user_email": None})
 """What mem0's client asks for before anything else."""
 
 
-class Stub(asyncio.Protocol):
-    """One connection: reads a request, answers it later."""
+LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
-    latency = 0.0
-    connections = 0
 
-    def __init__(self) -> None:
-        self.data = b""
+class Stub:
+    """Answers requests on any number of connections, from one thread and without an event loop: what the stub costs is
+    in everybody's wall time. Its replies are smaller than any socket's buffer, so a write never blocks."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        Stub.connections += 1
+    def __init__(self, latency: float) -> None:
+        self.latency = latency
+        self.connections = 0
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
+        self.port: int = self._listening.getsockname()[1]
+        self._open: dict[int, socket.socket] = {}
+        self._partial: dict[int, bytes] = {}
+        self._due: deque[tuple[float, int, bytes]] = deque()
+        """Replies in the order of their time: the latency is the same for all."""
 
-    def data_received(self, data: bytes) -> None:
-        self.data += data
-        while (end := self.data.find(b"\r\n\r\n")) >= 0:
-            head = self.data[:end].lower()
-            at = head.find(b"content-length:")
-            length = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
-            if len(self.data) < end + 4 + length:
-                return
-            self.data = self.data[end + 4 + length :]
-            self._answer(head)
+    def serve(self) -> None:
+        """Serve until standard input ends."""
+        poller = select.epoll()
+        end = sys.stdin.fileno()
+        for number in (self._listening.fileno(), end):
+            poller.register(number, select.EPOLLIN)
+        while True:
+            for number, _ in poller.poll(max(self._due[0][0] - time.monotonic(), 0.0) if self._due else None):
+                if number in self._open:
+                    self._read(number)
+                elif number == end:
+                    return
+                else:
+                    made, _ = self._listening.accept()
+                    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    self._open[made.fileno()] = made
+                    self.connections += 1
+                    poller.register(made.fileno(), select.EPOLLIN)
+            while self._due and self._due[0][0] <= time.monotonic():
+                _, number, reply = self._due.popleft()
+                self._write(number, reply)
 
-    def _answer(self, head: bytes) -> None:
-        if head.startswith(b"get /connections"):
-            self.transport.write(_reply({"connections": Stub.connections}))
+    def _read(self, number: int) -> None:
+        try:
+            data = self._open[number].recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            return self._close(number)
+        if self._partial:
+            data = self._partial.pop(number, b"") + data
+        while data:
+            end = data.find(b"\r\n\r\n") + 4
+            length = LENGTH.search(data, 0, end) if end > 3 else None
+            size = end + (int(length[1]) if length else 0)
+            if end < 4 or len(data) < size:
+                self._partial[number] = data
+                return None
+            self._answer(number, data[: data.index(b"\r\n")])
+            data = data[size:]
+        return None
+
+    def _answer(self, number: int, line: bytes) -> None:
+        if b"/connections" in line:
+            return self._write(number, _reply({"connections": self.connections}))
+        reply = STORED if b"/remember" in line else WHO if b"/ping" in line else RECALLED
+        if not self.latency:
+            return self._write(number, reply)
+        return self._due.append((time.monotonic() + self.latency, number, reply))
+
+    def _write(self, number: int, reply: bytes) -> None:
+        try:
+            self._open[number].sendall(reply)
+        except (KeyError, OSError):  # the client has gone, or will be seen to have
             return
-        path = head.partition(b"\r\n")[0]
-        reply = STORED if b"/remember" in path else WHO if b"/ping" in path else RECALLED
-        if self.latency:
-            asyncio.get_running_loop().call_later(self.latency, self._write, reply)
-        else:
-            self._write(reply)
 
-    def _write(self, reply: bytes) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(reply)
-
-
-async def serve(latency: float) -> None:
-    """Serve until standard input ends."""
-    Stub.latency = latency
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(Stub, "127.0.0.1", 0, backlog=4096)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await loop.run_in_executor(None, sys.stdin.read)
-    server.close()
+    def _close(self, number: int) -> None:
+        self._partial.pop(number, None)
+        self._due = deque(entry for entry in self._due if entry[1] != number)  # its number may come back
+        self._open.pop(number).close()
 
 
 @contextmanager
@@ -109,4 +141,6 @@ def stub(latency_ms: float = 0.0) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1]) / 1000))
+    service = Stub(float(sys.argv[1]) / 1000)
+    print(service.port, flush=True)
+    service.serve()

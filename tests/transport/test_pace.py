@@ -39,9 +39,18 @@ def in_chunks_of_one(_server: Any, connection: Any, _request: Any) -> None:
 
 
 def endless_hints(server: Any, connection: Any, _request: Any) -> None:
+    endless(server, connection, b"HTTP/1.1 103 Early Hints\r\n\r\n")
+
+
+def endless_chunks(server: Any, connection: Any, _request: Any) -> None:
+    connection.write(head(200, {"transfer-encoding": "chunked"}))
+    endless(server, connection, b"1\r\n \r\n")
+
+
+def endless(server: Any, connection: Any, crumb: bytes) -> None:
     with contextlib.suppress(OSError):
         while not server.stopping.is_set():
-            connection.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000)
+            connection.write(crumb * 1000)
     connection.close()
 
 
@@ -100,11 +109,46 @@ def test_interim_replies_without_end_keep_the_deadline_and_let_other_tasks_run(b
         assert anyio.run(main, server.url, backend=backend) > 10
 
 
-@pytest.mark.parametrize("action", [in_chunks_of_one, endless_hints])
+@pytest.mark.parametrize("action", [endless_chunks, endless_hints])
 def test_a_reply_in_crumbs_holds_nobody_beyond_the_deadline(kind: str, action: Any) -> None:
     with RawServer([action]) as server, shell(kind, server.url, timeout=0.05, retry=Retry(attempts=1)) as client:
         with pytest.raises(DeadlineError):
             client.recall("alice", "question")
+
+
+def test_a_shorter_deadline_on_the_same_connection_is_kept(kind: str) -> None:
+    given_up = threading.Event()
+
+    def answer_the_first(server: Any, connection: Any, _request: Any) -> None:
+        if len(server.requests) > 1:
+            given_up.wait(30)
+        connection.write(head(200, {"content-length": "15"}) + b'{"results": []}')
+
+    with (
+        RawServer([answer_the_first]) as server,
+        shell(kind, server.url, timeout=60, retry=Retry(attempts=1)) as client,
+    ):
+        assert client.recall("alice", "question") == []
+        with pytest.raises(DeadlineError):
+            client.agent("alice").with_timeout(0.2).recall("question")
+        given_up.set()
+        assert server.connections == 1
+
+
+@pytest.mark.slow
+def test_a_longer_deadline_on_the_same_connection_outlives_the_shorter_one_before_it(kind: str) -> None:
+    def answer_the_first(server: Any, connection: Any, _request: Any) -> None:
+        if len(server.requests) > 1:
+            server.stopping.wait(4)
+        connection.write(head(200, {"content-length": "15"}) + b'{"results": []}')
+
+    with (
+        RawServer([answer_the_first]) as server,
+        shell(kind, server.url, timeout=60, retry=Retry(attempts=1)) as client,
+    ):
+        assert client.agent("alice").with_timeout(3.0).recall("question") == []
+        assert client.recall("alice", "question") == []
+        assert server.connections == 1
 
 
 # ── large requests ───────────────────────────────────────────────────────────────────────────────────────────────
