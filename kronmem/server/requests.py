@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import anyio
@@ -31,7 +31,7 @@ class BodyRoom:
         self._left = most
 
     @contextmanager
-    def share(self) -> Iterator[Callable[[int], None]]:
+    def share(self) -> Generator[Callable[[int], None], None, None]:
         """Room for one body until it is answered: a function to be told how long the body has become."""
         taken = 0
 
