@@ -35,7 +35,7 @@ _VALUE, _KEYS = TypeAdapter(_WireState), TypeAdapter(StateKeysReply)
 
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:
     """The value under a key; `Missing` when there is none."""
-    ours = _call("GET", agent_id, key, lambda reply: parse_json(_VALUE, reply).value)
+    ours = _call("GET", agent_id, _path(key), lambda reply: parse_json(_VALUE, reply).value)
     return (yield from _either(ours, partial(botwire.get, agent_id, key, link, timeout), link, timeout))
 
 
@@ -43,7 +43,7 @@ def put(agent_id: str, key: str, value: JsonValue, link: Link, timeout: float) -
     """Store a value under a key."""
     checked = inputs.json_value(value, "the value", [ids.MAX_STATE])
     text = to_json(checked).decode()
-    ours = _call("PUT", agent_id, key, calls.acknowledged, body=b'{"value":' + text.encode() + b"}")
+    ours = _call("PUT", agent_id, _path(key), calls.acknowledged, body=b'{"value":' + text.encode() + b"}")
     return (yield from _either(ours, partial(botwire.put, agent_id, key, text, link, timeout), link, timeout))
 
 
@@ -61,7 +61,9 @@ def update(
         stamp = "null" if old is None else f'"{old.updated_at}"'
         body = body[:-1] + f',"if_updated_at":{stamp}}}'.encode()
         try:
-            yield from exchange(_call("PUT", agent_id, key, calls.acknowledged, body=body), link, ends - link.now())
+            yield from exchange(
+                _call("PUT", agent_id, _path(key), calls.acknowledged, body=body), link, ends - link.now()
+            )
             return new
         except ConflictError:
             yield Pause(0.005 * link.random())
@@ -71,7 +73,7 @@ def _stamped(agent_id: str, key: str, link: Link, timeout: float) -> Flow[_WireS
     if "state" in link.lacks:
         raise ConfigError(_NO_UPDATE)
     try:
-        return (yield from exchange(_call("GET", agent_id, key, partial(parse_json, _VALUE)), link, timeout))
+        return (yield from exchange(_call("GET", agent_id, _path(key), partial(parse_json, _VALUE)), link, timeout))
     except NotFoundError as error:
         if error.message == "State not found":
             return None
@@ -83,20 +85,17 @@ _NO_UPDATE = "state.update needs a kronmem service: this one cannot compare and 
 
 def delete(agent_id: str, key: str, link: Link, timeout: float) -> Flow[None]:
     """Remove a key; `Missing` when there is none."""
-    ours = _call("DELETE", agent_id, key, calls.acknowledged)
+    ours = _call("DELETE", agent_id, _path(key), calls.acknowledged)
     return (yield from _either(ours, partial(botwire.delete, agent_id, key, link, timeout), link, timeout))
 
 
 def keys(agent_id: str, link: Link, timeout: float) -> Flow[list[str]]:
     """All keys, sorted."""
-    ours = _call("GET", agent_id, None, lambda reply: sorted(parse_json(_KEYS, reply)["keys"]))
+    ours = _call("GET", agent_id, paths.STATE, lambda reply: sorted(parse_json(_KEYS, reply)["keys"]))
     return (yield from _either(ours, partial(botwire.keys, agent_id, link, timeout), link, timeout))
 
 
-def _call(
-    method: str, agent_id: str, key: str | None, parse: Callable[[Reply], T], body: bytes | None = None
-) -> Call[T]:
-    path = paths.STATE if key is None else paths.fill(paths.STATE_KEY, key=inputs.segment(key, "key"))
+def _call(method: str, agent_id: str, path: str, parse: Callable[[Reply], T], body: bytes | None = None) -> Call[T]:
     agent = inputs.identifier(agent_id, "agent_id")
     return Call("state", method, path, parse, agent, (), body, calls.JSON if body else ())
 
@@ -120,3 +119,7 @@ def _either(ours: Call[T], theirs: Callable[[], Flow[T]], link: Link, timeout: f
         raise ConfigError(
             "this service keeps no state: pass state_url= (a kronmem or BotWire service, or sqlite:///file.db)"
         ) from None
+
+
+def _path(key: str) -> str:
+    return paths.fill(paths.STATE_KEY, key=inputs.segment(key, "key"))

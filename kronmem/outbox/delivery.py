@@ -81,6 +81,7 @@ class Delivery:
     def flush(self, sender: Sender, timeout: float) -> int:
         """A person asks: try every agent once, past backoff and Retry-After, then go on as usual; the rows left."""
         ends = time.monotonic() + timeout
+        self._pending(sender, ends)  # a locked file is noticed by the deadline; the journal's own reads do not know it
         sender.restore(timeout)
         held = self._ask_all(sender, ends)
         rest = 0.02

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio.to_thread
 
+from kronmem.core import inputs
 from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox.writer import OutboxWriter
 
@@ -45,7 +46,8 @@ class Outbox:
 
     def drop(self, id: str) -> bool:
         """Remove one memory that waits, was set aside or is stranded; False when there is none of that id."""
-        return self._change(lambda file, lane: file.remove(lane, id), False)
+        checked = inputs.identifier(id, "id")
+        return self._change(lambda file, lane: file.remove(lane, checked), False)
 
     def stranded(self) -> builtins.list[QueuedMemory]:
         """The memories that were queued for this url under another key, oldest first; none is sent with this one."""
@@ -57,7 +59,8 @@ class Outbox:
 
     def adopt(self, url: str | None = None) -> int:
         """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
-        return self._change(lambda file, lane: file.adopt(lane, url or lane.service), 0)
+        other = None if url is None else inputs.text(url, "url")
+        return self._change(lambda file, lane: file.adopt(lane, other or lane.service), 0)
 
     def _ask(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:
         writer = self._writer

@@ -56,7 +56,8 @@ class Sender:
 
     def join(self, file: OutboxFile) -> None:
         """Note repairs in this file itself: a thread that outlives its client must not make it take part anew."""
-        self.link.journal = OutboxJournal(lambda: (file, self.lane(file)))
+        within = file.within(self.timeout)
+        self.link.journal = OutboxJournal(lambda: (within, self.lane(within)))
 
     def lane(self, file: OutboxFile) -> Lane:
         """The rows that are this sender's; the file is asked once."""

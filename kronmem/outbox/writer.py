@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from kronmem import fork_safety, tracing
-from kronmem.core import calls, flows
+from kronmem.core import calls, flows, inputs
 from kronmem.core.agent_names import Names
 from kronmem.core.exchange import Breaker, Event, Flow, Link, Pause, Retry, exchange, local
 from kronmem.errors import ConfigError, DeadlineError, KronmemError, OutboxFullError
@@ -173,6 +173,8 @@ class OutboxWriter:
             yield Pause(UNDER_WAY)
 
     def _cancelled(self, agent_id: str, session_id: str | None, before: datetime | None) -> Flow[int]:
+        inputs.identifier(agent_id, "agent_id")  # before anything is removed, and SQLite takes no lone surrogate
+        inputs.session(session_id)
         if not self.exists():
             return 0
         until = None if before is None else before.timestamp()

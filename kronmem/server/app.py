@@ -37,7 +37,7 @@ from kronmem.server.mcp import McpEndpoint
 from kronmem.server.metrics import METRICS, MetricsEndpoint, RequestMetrics
 from kronmem.server.openapi import document
 from kronmem.server.page import page
-from kronmem.server.requests import read, target
+from kronmem.server.requests import BodyRoom, read, target
 from kronmem.server.wrong_keys import WrongKeys
 from kronmem.settings import installed_version
 
@@ -131,7 +131,7 @@ class _Dispatcher:
         self, service: Service, keys: Keys, others: Mapping[AnyRoute, _Endpoint], opened: frozenset[str]
     ) -> None:
         self._service, self._keys, self._others, self._open = service, keys, others, opened
-        self._wrong_keys = WrongKeys()
+        self._wrong_keys, self._room = WrongKeys(), BodyRoom()
         self._limiter: anyio.CapacityLimiter | None = None  # made inside the event loop it belongs to
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -150,11 +150,14 @@ class _Dispatcher:
             await response(scope, receive, send)
 
     async def _answer(self, contract: Contract, match: Match, owner: str, web: WebRequest) -> Response:
-        asked = (self._service, match, await read(web, contract.max_body), owner)
+        with self._room.share() as grow:
+            return await self._reply(contract, (self._service, match, await read(web, contract.max_body, grow), owner))
+
+    async def _reply(self, contract: Contract, asked: _Asked) -> Response:
         try:
             reply = await self._run(contract, asked)
         except KronmemError as error:
-            _log.error("%s %s: %s", web.method, type(error).__name__, error)
+            _log.error("%s %s: %s", asked[2].method, type(error).__name__, error)
             return _unusable(contract, error)
         return Response(reply.body, reply.status, headers=dict(reply.headers))
 

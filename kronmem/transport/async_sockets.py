@@ -153,17 +153,17 @@ class TrioSocket:
         """Write, then read; arriving bytes end the writing."""
         import trio
 
+        stuck = bool(self._unsent)
         if data:
             self._unsent = memoryview(bytes(self._unsent) + data)
         with trio.move_on_after(left(deadline)):
             try:
-                return await self._swap()
+                return await self._swap(stuck)
             except trio.ClosedResourceError as error:  # by the client's own close()
                 raise ConnectionAbortedError("connection closed") from error
         raise TimeoutError
 
-    async def _swap(self) -> bytes:
-        stuck = False
+    async def _swap(self, stuck: bool) -> bytes:
         while self._unsent and not (stuck and await self._readable_first()):
             try:
                 self._unsent = self._unsent[await self._sock.send(self._unsent) :]

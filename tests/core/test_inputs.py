@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kronmem import InvalidInputError, KronmemError
+from kronmem import Client, InvalidInputError, KronmemError, Memory
+from tests.outbox.services import NOBODY, asked
 from tests.services import RawServer
 from tests.services.raw import respond
 from tests.shells import shell
@@ -33,7 +36,8 @@ BAD_IDS = [
     b"bytes",
 ]
 
-BY_AGENT = {
+UUID = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
+BY_AGENT: dict[str, Callable[[Any, Any], Any]] = {
     "remember": lambda c, bad: c.remember(bad, "text"),
     "remember_many": lambda c, bad: c.remember_many(bad, ["text"]),
     "recall": lambda c, bad: c.recall(bad, "question"),
@@ -44,15 +48,30 @@ BY_AGENT = {
     "forget": lambda c, bad: c.forget(bad, "id"),
     "forget by id": lambda c, bad: c.forget("good", bad),
     "clear": lambda c, bad: c.clear(bad),
+    "remember_later": lambda c, bad: c.remember_later(bad, "text"),
+    "get": lambda c, bad: c.get(bad, UUID),
+    "get by id": lambda c, bad: c.get("good", bad),
+    "update": lambda c, bad: c.update(bad, UUID, pinned=True),
+    "update by id": lambda c, bad: c.update("good", bad, pinned=True),
+    "history": lambda c, bad: c.history(bad, UUID),
+    "history by id": lambda c, bad: c.history("good", bad),
+    "erase": lambda c, bad: c.erase(bad),
+    "restore": lambda c, bad: c.restore(bad, [Memory(id=UUID, agent_id="good", content="text")]),
+    "state": lambda c, bad: c.state(bad).keys(),
+    "state get": lambda c, bad: c.state("good").get(bad),
+    "state set": lambda c, bad: c.state("good").set(bad, 1),
+    "state delete": lambda c, bad: c.state("good").delete(bad),
+    "outbox drop": lambda c, bad: asked(c, "drop", bad),
     "sessions": lambda c, bad: c.sessions(bad),
     "agent": lambda c, bad: c.agent(bad),
 }
-BY_SESSION = {
+BY_SESSION: dict[str, Callable[[Any, Any], Any]] = {
     "remember": lambda c, bad: c.remember("a", "text", session_id=bad),
     "recall": lambda c, bad: c.recall("a", "question", session_id=bad),
     "inject_context": lambda c, bad: c.inject_context("a", session_id=bad),
     "memories": lambda c, bad: c.memories("a", session_id=bad),
     "clear": lambda c, bad: c.clear("a", session_id=bad),
+    "remember_later": lambda c, bad: c.remember_later("a", "text", session_id=bad),
     "agent": lambda c, bad: c.agent("a", session_id=bad),
 }
 BAD_ARGUMENTS = {
@@ -117,9 +136,20 @@ def untouched() -> Any:
         assert server.requests == []
 
 
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An outbox in which a memory waits for another service."""
+    path = tmp_path_factory.mktemp("outbox") / "o.db"
+    with Client(NOBODY, outbox=path, timeout=1.0) as client:
+        client.remember_later("a", "text")
+    return path
+
+
 @pytest.mark.parametrize("bad", BAD_IDS, ids=lambda bad: ascii(bad)[:12])
-def test_a_bad_id_is_refused_on_every_method_before_any_request(untouched: RawServer, kind: str, bad: Any) -> None:
-    with shell(kind, untouched.url) as client:
+def test_a_bad_id_is_refused_on_every_method_before_any_request(
+    untouched: RawServer, kind: str, bad: Any, used: Path
+) -> None:
+    with shell(kind, untouched.url, outbox=used) as client:
         for name, ask in BY_AGENT.items():
             with pytest.raises(InvalidInputError):
                 ask(client, bad)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from kronmem.engine.embedding import cosine, unit
-from kronmem.engine.postgres.store import PostgresStore
 from kronmem.engine.progress import progress
 from kronmem.engine.sqlite.store import SqliteStore
+from kronmem.engine.store import Store
 from tests.engine.calling import calling
 
 MEANINGS = {"feline": 0, "cat": 0, "kitten": 0, "bank": 1, "money": 1, "loan": 1, "ship": 2, "boat": 2}
@@ -136,11 +136,19 @@ def embedded_with(path: str, embed: Named) -> tuple[list[str], list[tuple[str, s
 
 
 def told(path: str) -> list[tuple[str, str]]:
-    store = PostgresStore(path) if path.startswith("postgresql") else SqliteStore(path)
+    store = opened(path)
     try:
         return progress(store)
     finally:
         store.close()
+
+
+def opened(path: str) -> Store:
+    if not path.startswith("postgresql"):
+        return SqliteStore(path)
+    from kronmem.engine.postgres.store import PostgresStore  # not without psycopg
+
+    return PostgresStore(path)
 
 
 def test_vectors_of_another_model_or_size_are_made_anew(path: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -17,6 +17,7 @@ from kronmem import Client, StoreError
 from tests.kronvex.stores import START, mark, row
 from tests.services import KronvexServer
 from tests.services.rows import Agent
+from tests.shells import shell
 
 WAIT = 30.0
 
@@ -28,13 +29,13 @@ def server() -> Iterator[KronvexServer]:
 
 
 @pytest.fixture
-def client(server: KronvexServer, tmp_path: Path) -> Iterator[Client]:
-    with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+def client(server: KronvexServer, kind: str, tmp_path: Path) -> Iterator[Any]:
+    with shell(kind, server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
         yield client
 
 
 @pytest.fixture
-def alice(server: KronvexServer, client: Client) -> Agent:
+def alice(server: KronvexServer, client: Any) -> Agent:
     client.remember("alice", "the very first memory")
     return server.agents[0]
 
@@ -43,7 +44,7 @@ def kept(agent: Agent) -> list[tuple[str, str | None]]:
     return sorted((one.content, one.session_id) for one in agent.kept() if not one.superseded_by)[:-1]
 
 
-def test_a_queued_text_of_two_sessions_is_two_memories(client: Client, alice: Agent) -> None:
+def test_a_queued_text_of_two_sessions_is_two_memories(client: Any, alice: Agent) -> None:
     for session in ("one", "two"):
         client.remember_later("alice", "alpha bravo", session_id=session)
     assert client.outbox.flush(WAIT) == 0
@@ -51,7 +52,7 @@ def test_a_queued_text_of_two_sessions_is_two_memories(client: Client, alice: Ag
     assert client.outbox.dead() == []
 
 
-def test_queued_paris_berlin_paris_is_paris(client: Client, alice: Agent) -> None:
+def test_queued_paris_berlin_paris_is_paris(client: Any, alice: Agent) -> None:
     for city in ("Paris", "Berlin", "Paris"):
         client.remember_later("alice", f"The user lives in {city}")
     assert client.outbox.flush(WAIT) == 0
@@ -59,7 +60,7 @@ def test_queued_paris_berlin_paris_is_paris(client: Client, alice: Agent) -> Non
     assert len(alice.kept()) == 4
 
 
-def test_a_queued_text_behind_a_row_of_somebody_else_is_a_dead_letter(client: Client, alice: Agent) -> None:
+def test_a_queued_text_behind_a_row_of_somebody_else_is_a_dead_letter(client: Any, alice: Agent) -> None:
     foreign = row(alice, "alpha bravo", session_id="theirs")
     client.remember_later("alice", "alpha bravo", session_id="ours")
     client.remember_later("alice", "charlie delta")
@@ -70,7 +71,7 @@ def test_a_queued_text_behind_a_row_of_somebody_else_is_a_dead_letter(client: Cl
     assert "charlie delta" in [one.content for one in alice.kept()]
 
 
-def test_forgetting_a_queued_memory_forgets_no_one_elses(client: Client, alice: Agent) -> None:
+def test_forgetting_a_queued_memory_forgets_no_one_elses(client: Any, alice: Agent) -> None:
     theirs = row(alice, "alpha bravo", session_id="theirs", metadata=mark("k1"))
     queued = client.remember_later("alice", "alpha bravo", session_id="ours")
     assert client.outbox.flush(WAIT) == 0
@@ -81,7 +82,7 @@ def test_forgetting_a_queued_memory_forgets_no_one_elses(client: Client, alice: 
 
 
 def test_a_queued_text_that_can_never_be_embedded_is_set_aside_soon(
-    server: KronvexServer, client: Client, alice: Agent
+    server: KronvexServer, client: Any, alice: Agent
 ) -> None:
     client.remember_later("alice", "記" * 9000)
     client.remember_later("alice", "charlie delta")
@@ -89,6 +90,56 @@ def test_a_queued_text_that_can_never_be_embedded_is_set_aside_soon(
     assert ["8,192 tokens" in one.error for one in client.outbox.dead()] == [True]
     assert "charlie delta" in [one.content for one in alice.kept()]
     assert len([one for one in server.requests if one.path.endswith("/remember")]) <= 5
+
+
+def test_queued_memories_of_two_sessions_do_not_hide_each_other(client: Any, alice: Agent) -> None:
+    for name in ("Anna", "Bert"):
+        client.remember_later("alice", f"The user lives in {name} town", session_id=name)
+    assert client.outbox.flush(WAIT) == 0
+    assert [(one.pinned, one.superseded_by) for one in alice.rows[1:]] == [(True, None), (True, None)]
+    assert {one.pinned for one in client.memories("alice") if one.session_id} == {False}
+
+
+def test_the_first_memory_of_a_fresh_demo_key_may_be_queued(kind: str, tmp_path: Path) -> None:
+    with KronvexServer(plan="demo") as server:
+        with shell(kind, server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+            client.remember_later("alice", "alpha bravo")
+            assert client.outbox.flush(WAIT) == 0
+            client.remember_later("bob", "charlie delta")
+            assert client.outbox.flush(0.5) == 1
+            assert [one.content for one in client.recall("alice", "alpha bravo")] == ["alpha bravo"]
+            assert client.outbox.dead() == []
+            assert [one.agent_id for one in client.outbox.list()] == ["bob"]  # it waits for another plan
+        assert [agent.name for agent in server.agents if agent.owner == server.key] == ["alice"]
+
+
+def test_a_uuid_of_the_users_own_is_a_name_for_the_queue_too(client: Any, server: KronvexServer) -> None:
+    own = "6f9619ff8b86d011b42d00c04fc964ff"
+    client.remember_later(own, "alpha bravo")
+    assert client.outbox.flush(WAIT) == 0
+    assert [hit.content for hit in client.recall(own, "alpha bravo")] == ["alpha bravo"]
+    assert [agent.name for agent in server.agents] == [own]
+
+
+def test_a_queued_memory_is_forgotten_by_its_id_on_another_machine(
+    client: Any, alice: Agent, server: KronvexServer, kind: str, tmp_path: Path
+) -> None:
+    queued = client.remember_later("alice", "alpha bravo")
+    assert client.outbox.flush(WAIT) == 0
+    with shell(kind, server.url, api_key=server.key, outbox=tmp_path / "elsewhere.db", timeout=WAIT) as other:
+        other.forget("alice", queued)
+    assert kept(alice) == []
+
+
+def test_what_a_queued_repeat_adds_is_applied(client: Any, alice: Agent) -> None:
+    client.remember("alice", "alpha bravo", tags=["x"])
+    client.remember_later("alice", "alpha bravo", tags=["y"], metadata={"n": 1})
+    client.remember_later("alice", "alpha bravo", pinned=True)
+    assert client.outbox.flush(WAIT) == 0
+    assert client.outbox.dead() == []
+    (one,) = [one for one in client.memories("alice") if one.content == "alpha bravo"]
+    assert (set(one.tags), one.metadata, one.pinned) == ({"x", "y"}, {"n": 1}, True)
+    assert len(alice.kept()) == 2
 
 
 def test_looking_for_unfinished_repairs_does_not_bring_a_closed_client_back(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import signal
@@ -10,17 +11,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from kronmem import AsyncClient, Client, DeadlineError, StoreError
+from kronmem import AsyncClient, Client, DeadlineError, KronmemError, StoreError
 from kronmem.core.calls import Draft
 from kronmem.outbox import disk
+from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.queue import OutboxFile
 from kronmem.sqlite_file import SqliteFile
 from tests.outbox.services import NOBODY, ONCE, Switched, asked, change, keeping, texts, until
@@ -127,6 +129,79 @@ def test_a_lock_found_once_is_not_waited_for_at_every_call(tmp_path: Path, monke
                         client.remember_later("alice", f"text {number}")
                 assert len(waits) == 5
                 assert max(waits[1:]) <= disk.TRY
+
+
+EVERY: dict[str, Callable[[Client], object]] = {
+    "remember": lambda c: c.remember("alice", "text"),
+    "remember_later": lambda c: c.remember_later("alice", "text"),
+    "remember_many": lambda c: c.remember_many("alice", ["one", "two"]),
+    "recall": lambda c: c.recall("alice", "question"),
+    "recall_many": lambda c: c.recall_many("alice", ["question"]),
+    "recall_across": lambda c: c.recall_across(["alice"], "question"),
+    "inject_context": lambda c: c.inject_context("alice", "question"),
+    "memories": lambda c: list(c.memories("alice")),
+    "get": lambda c: c.get("alice", "some-id"),
+    "update": lambda c: c.update("alice", "some-id", pinned=True),
+    "history": lambda c: c.history("alice", "some-id"),
+    "forget": lambda c: c.forget("alice", "some-id"),
+    "clear": lambda c: c.clear("alice"),
+    "erase": lambda c: c.erase("alice"),
+    "restore": lambda c: c.restore("alice", []),
+    "agents": lambda c: c.agents(),
+    "sessions": lambda c: c.sessions("alice"),
+    "state": lambda c: c.state("alice").set("k", 1),
+    "health": lambda c: c.health(),
+    "close": lambda c: c.close(),
+    "outbox.pending": lambda c: c.outbox.pending(),
+    "outbox.list": lambda c: c.outbox.list(),
+    "outbox.flush": lambda c: c.outbox.flush(SHORT),
+    "outbox.dead": lambda c: c.outbox.dead(),
+    "outbox.retry_dead": lambda c: c.outbox.retry_dead(),
+    "outbox.drop": lambda c: c.outbox.drop("some-id"),
+    "outbox.stranded": lambda c: c.outbox.stranded(),
+    "outbox.elsewhere": lambda c: c.outbox.elsewhere(),
+    "outbox.adopt": lambda c: c.outbox.adopt(),
+}
+SHORT = 0.2
+
+
+def methods(of: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(of, inspect.isfunction) if not name.startswith("_")}
+
+
+def test_every_method_is_tried_on_a_locked_outbox() -> None:
+    without_service = {"agent", "with_timeout"}
+    assert {*EVERY} == methods(Client) - without_service | {f"outbox.{name}" for name in methods(Outbox)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("away", [False, True], ids=["well", "away"])
+@pytest.mark.parametrize("statements", [LOCKS[0], LOCKS[2]], ids=["immediate", "exclusive-mode"])
+def test_no_method_waits_for_a_locked_outbox_longer_than_its_deadline(
+    away: bool, statements: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    real, here = SqliteFile.transaction, threading.get_ident()
+
+    def noting(self: SqliteFile, begin: str, timeout: float, **options: Any) -> Any:
+        if threading.get_ident() == here:
+            waits.append(timeout)
+        return real(self, begin, timeout, **options)
+
+    monkeypatch.setattr(SqliteFile, "transaction", noting)
+    with RawServer([keeping]) as server:
+        url = NOBODY if away else server.url
+        with Client(url, outbox=tmp_path / "o.db") as client:
+            client.remember_later("alice", "before")
+        with locked(tmp_path / "o.db", *statements):
+            for name, call in EVERY.items():
+                client = Client(url, outbox=tmp_path / "o.db", timeout=SHORT)
+                del waits[:]
+                with suppress(KronmemError):  # and nothing else
+                    call(client)
+                # Of several waits all but the first are short: the lock was found. The rest is what a call keeps back.
+                assert max(waits, default=0.0) <= 2 * SHORT, name
+                client.close()
 
 
 def test_a_locked_outbox_holds_no_cancellation(kind: str, tmp_path: Path) -> None:

@@ -7,16 +7,18 @@ import re
 import select
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
 
 from kronmem import InvalidRequestError
 from kronmem.engine.json_body import MAX_VALUES, parse
 from kronmem.server.connection_limit import MOST
 from kronmem.server.contracts.kronvex import MAX_BODY
+from kronmem.server.requests import LARGE, SMALL, BodyRoom
 from kronmem.server.wrong_keys import ALLOWED, WINDOW, WrongKeys
 from tests.server.conftest import ADA
 from tests.services.kronmem import ServedKronmem
@@ -126,6 +128,49 @@ def test_commas_and_brackets_in_a_text_are_no_values(text: str) -> None:
     assert parse(body) == json.loads(body)
 
 
+def test_large_bodies_share_a_room_and_small_ones_always_fit() -> None:
+    room = BodyRoom(100)
+    with room.share() as first, room.share() as second:
+        first(SMALL + 60)
+        first(SMALL + 70)
+        second(SMALL + 30)
+        with pytest.raises(HTTPException) as caught:
+            second(SMALL + 31)
+        assert (caught.value.status_code, (caught.value.headers or {})["retry-after"]) == (503, "1")
+        with room.share() as third:
+            third(SMALL)
+    with room.share() as again:
+        again(SMALL + 100)
+
+
+@pytest.mark.slow
+def test_many_large_bodies_at_once_take_bounded_memory(tmp_path: Path) -> None:
+    body = b'{"value":"' + b"x" * (FULL - 12) + b'"}'
+    head = f"PUT {STATE} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with ServedKronmem(tmp_path / "memory.db") as service, ExitStack() as stack:
+        lines = [stack.enter_context(dialled(service)) for _ in range(3 * LARGE // FULL)]
+        for line in lines:
+            with suppress(ConnectionError):  # refused, and closed before all of it was sent
+                line.sendall(head + body[:-1])
+        reply = httpx.post(service.url + REMEMBER, json={"content": "small"}, trust_env=False, timeout=60)
+        assert reply.status_code == 201
+        assert megabytes(service) < 1.5 * LARGE / 2**20 + 200
+        refused = [line for line in lines if select.select([line], [], [], 0)[0]]
+        assert len(refused) >= len(lines) // 2
+        for line in lines:
+            line.close()
+        for _ in range(600):  # until the server has noticed
+            reply = httpx.put(service.url + STATE, content=body, trust_env=False, timeout=60)
+            if reply.status_code != 503:
+                break
+        assert reply.status_code == 422  # room for it, but longer than a state may be
+
+
+def megabytes(service: ServedKronmem) -> float:
+    status = Path(f"/proc/{service.pid}/status").read_text()
+    return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024
+
+
 def test_a_body_that_a_get_declares_is_not_waited_for(served: ServedKronmem) -> None:
     with dialled(served) as line:
         line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n")
@@ -154,9 +199,6 @@ def test_thousands_of_silent_connections_make_room_for_those_who_ask(half: str, 
             assert httpx.get(f"{unlocked.url}/health", trust_env=False, timeout=60).status_code == 200
             reply = httpx.post(unlocked.url + REMEMBER, json={"content": "asked"}, trust_env=False, timeout=60)
             assert reply.status_code == 201
-        process = unlocked._process
-        assert process is not None
-        open_files = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        open_files = len(list(Path(f"/proc/{unlocked.pid}/fd").iterdir()))
         assert open_files < MOST + 200
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        assert int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) < 1_000_000
+        assert megabytes(unlocked) < 1000

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import anyio
@@ -23,13 +23,15 @@ from kronmem.transport.http1 import Http1
 from kronmem.transport.pool import HttpTransport
 from kronmem.transport.target import Target
 from tests.services import RawServer
-from tests.services.proxies import server_context
+from tests.services.proxies import WAYS, server_context
 from tests.services.raw import head
 from tests.shells import shell
 
 LARGE = bytes(24 * 1024 * 1024)
 """More than the kernel's buffers on both sides take."""
 MANY = 20_000
+NAME = "memory.example"
+"""A service that is reached through a proxy only."""
 
 
 def in_chunks_of_one(_server: Any, connection: Any, _request: Any) -> None:
@@ -154,13 +156,27 @@ def test_a_longer_deadline_on_the_same_connection_outlives_the_shorter_one_befor
 # ── large requests ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+Serve = Callable[[socket.socket], None]
+Listening = Callable[[Serve], AbstractContextManager[tuple[str, list[int]]]]
+
+
 @contextmanager
 def listening(
-    serve: Callable[[socket.socket], None], tls: ssl.SSLContext | None = None
+    serve: Serve, way: str, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[str, list[int]]]:
-    """A server that does as it is told with each connection, and the list of those."""
+    """The url of a server, or of one behind it as a proxy, that does as it is told; the list of its connections."""
     served: list[int] = []
+
+    def opened(connection: socket.socket) -> socket.socket:
+        if way == "connect":
+            until_empty_line(connection)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        return tls.wrap_socket(connection, server_side=True) if way in ("tls", "connect") else connection
+
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        if way in ("proxy", "connect"):
+            monkeypatch.setenv("ALL_PROXY", f"http://{address}")
 
         def run() -> None:
             for number in itertools.count():
@@ -169,16 +185,24 @@ def listening(
                     # A close with unread bytes drops what Nagle's algorithm still holds back, such as a refusal.
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     served.append(number)
-                    with tls.wrap_socket(connection, server_side=True) if tls else connection as one:
+                    with opened(connection) as one:
                         serve(one)
                 if listener.fileno() < 0:
                     return
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}", served
+        scheme = "https" if way in ("tls", "connect") else "http"
+        yield f"{scheme}://{NAME if way in ('proxy', 'connect') else address}", served
         listener.shutdown(socket.SHUT_RDWR)
     thread.join()
+
+
+@pytest.fixture
+def listen(way: str, trusted: None, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Listening:
+    """Start a server that is reached in one of the ways."""
+    tls = server_context(authority, NAME if way == "connect" else "127.0.0.1")
+    return lambda serve: listening(serve, way, tls, monkeypatch)
 
 
 def send(kind: str, url: str, timeout: float) -> Reply:
@@ -205,11 +229,10 @@ def until_empty_line(connection: socket.socket) -> None:
         heard += connection.recv(1024)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("then", ["close", "wait"])
-@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
-@pytest.mark.usefixtures("trusted")
 def test_a_refusal_before_the_body_was_read_is_that_refusal_after_one_try(
-    kind: str, then: str, secure: bool, authority: trustme.CA
+    kind: str, then: str, listen: Listening
 ) -> None:
     def refuse(connection: socket.socket) -> None:
         until_empty_line(connection)
@@ -218,25 +241,41 @@ def test_a_refusal_before_the_body_was_read_is_that_refusal_after_one_try(
             assert heard.wait(60)
 
     heard = threading.Event()
-    with listening(refuse, server_context(authority, "127.0.0.1") if secure else None) as (url, served):
+    with listen(refuse) as (url, served):
         assert send(kind, url, 60).status == 413
         heard.set()
         assert len(served) == 1
 
 
+@pytest.mark.parametrize("way", [pytest.param(way, marks=pytest.mark.slow) for way in WAYS])
+def test_a_refusal_is_heard_after_interim_replies_to_half_a_body(kind: str, listen: Listening) -> None:
+    def refuse(connection: socket.socket) -> None:
+        until_empty_line(connection)
+        for _ in range(4):  # until no buffer takes any more of the body
+            connection.sendall(b"HTTP/1.1 102 Processing\r\n\r\n")
+            heard.wait(0.1)  # never set so early: the client is sending again by then
+        connection.sendall(head(413, {"content-length": "0", "connection": "close"}))
+        assert heard.wait(90)
+
+    heard = threading.Event()
+    with listen(refuse) as (url, served):
+        try:
+            assert send(kind, url, 60).status == 413
+        finally:
+            heard.set()
+        assert len(served) == 1
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
-@pytest.mark.usefixtures("trusted")
-def test_a_peer_that_reads_slowly_holds_nobody_beyond_the_deadline(
-    kind: str, secure: bool, authority: trustme.CA
-) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_peer_that_reads_slowly_holds_nobody_beyond_the_deadline(kind: str, way: str, listen: Listening) -> None:
     def sip(connection: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while connection.recv(1000):
                 gone.wait(0.01)
 
     gone = threading.Event()
-    with listening(sip, server_context(authority, "127.0.0.1") if secure else None) as (url, _):
-        with pytest.raises(DeadlineError, match=r"timed out after 0\.3 s: POST https?://127\.0\.0\.1:\d+/…"):
+    with listen(sip) as (url, _):
+        with pytest.raises(DeadlineError, match=r"timed out after 0\.3 s: POST https?://[\w.]+:\d+/…"):
             send(kind, url, 0.3)
         gone.set()
