@@ -73,7 +73,7 @@ class Stub(asyncio.Protocol):
             self.transport.write(_reply({"connections": Stub.connections}))
             return
         path = head.partition(b"\r\n")[0]
-        reply = STORED if b"/remember" in path else WHO if b"/ping" in path else RECALLED
+        reply = STORED if b"/remember" in path or b"/upsert" in path else WHO if b"/ping" in path else RECALLED
         if self.latency:
             asyncio.get_running_loop().call_later(self.latency, self._write, reply)
         else:
