@@ -41,14 +41,15 @@ LOWEST = [
     "opentelemetry-sdk==1.34.0",
     "prometheus_client==0.20.0",
 ]
-# The folders of packs, and which further tests a row runs: most of AG2's and MCP's are in the slow half.
+# The folders of packs, and which further tests a row runs. Each row runs both halves: leaks and kills are in the slow one.
 PACKS: dict[str, tuple[str, ...]] = {
     "autogen": (),
     "agentchat": (),
     "agent_framework": ("tests/packs",),
-    "ag2": ("tests/packs", "-m", "slow or not slow"),
-    "mcp": ("-m", "slow or not slow"),
+    "ag2": ("tests/packs",),
+    "mcp": (),
 }
+BOTH_HALVES = ("-m", "slow or not slow")
 
 STORMS = ("tests/outbox/test_storms.py", "tests/outbox/test_kills.py", "-m", "slow", "-k", "storm")
 
@@ -91,7 +92,7 @@ def _packs(pythons: dict[str, str]) -> list[Row]:
         for name, (requirements, newest) in import_module(f"tests.{folder}.versions").VERSIONS.items():
             python = max((v for v in pythons if newest is None or _number(v) <= _number(newest)), key=_number)
             install = (".[server,cli]", *TESTING, *requirements)
-            found.append(Row(name, pythons[python], install, (f"tests/{folder}", *PACKS[folder])))
+            found.append(Row(name, pythons[python], install, (f"tests/{folder}", *PACKS[folder], *BOTH_HALVES)))
     return found
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 import anyio
 
 from kronmem.errors import DeadlineError
+from kronmem.packs.idle_threads import idle_threads
 from kronmem.packs.log_once import LogOnce
 
 T = TypeVar("T")
@@ -73,7 +74,7 @@ def _start(work: Callable[[], T], timeout: float) -> Future[T]:
         finally:
             _room.release()
 
-    threading.Thread(target=run, name="kronmem-bounded", daemon=True).start()
+    idle_threads.run(run)
     return future
 
 

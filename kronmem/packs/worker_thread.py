@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import atexit
 import contextvars
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+
+from kronmem.packs.idle_threads import idle_threads
 
 MAX_JOBS = 1000
 """Messages of a long chat during an outage; beyond that, RAM is not the place to keep them."""
@@ -19,13 +23,13 @@ _busy: set[Backlog] = set()
 
 
 class Backlog:
-    """A bounded queue and a thread that lives only while there is something in it."""
+    """A bounded queue, and a thread that works for it only while there is something in it."""
 
     def __init__(self, max_jobs: int = MAX_JOBS) -> None:
         self._max_jobs = max_jobs
         self._jobs: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._working_in: int | None = None
         self._added = self._done = 0
 
     def add(self, job: Callable[[], None]) -> int | None:
@@ -38,10 +42,14 @@ class Backlog:
                 return None
             self._jobs.append(partial(contextvars.copy_context().run, job))
             self._added += 1
-            # A thread that is not alive although it never said goodbye was lost in a fork.
-            if self._thread is None or not self._thread.is_alive():
+            if self._working_in != os.getpid():  # the thread of another process was lost in a fork
                 self._start()
             return self._added
+
+    @property
+    def empty(self) -> bool:
+        """Whether no job waits or is being done."""
+        return not self._jobs
 
     def done(self, ticket: int) -> bool:
         """Tell whether the job with this ticket, and all before it, are done."""
@@ -60,24 +68,24 @@ class Backlog:
 
     def _start(self) -> None:
         _busy.add(self)
-        self._thread = threading.Thread(target=self._work, name="kronmem-backlog", daemon=True)
-        self._thread.start()
+        idle_threads.run(self._work)
+        self._working_in = os.getpid()
 
     def _work(self) -> None:
         while job := self._next():
-            try:
+            with suppress(BaseException):  # it may end itself, such as by sys.exit, and not the jobs after it
                 job()
-            finally:
-                with self._changed:
-                    self._jobs.popleft()
-                    self._done += 1
-                    self._changed.notify_all()
+            del job  # with all that it refers to, before this thread waits for further work
+            with self._changed:
+                self._jobs.popleft()
+                self._done += 1
+                self._changed.notify_all()
 
     def _next(self) -> Callable[[], None] | None:
         with self._changed:
             if self._jobs:
                 return self._jobs[0]
-            self._thread = None
+            self._working_in = None
             _busy.discard(self)
             return None
 

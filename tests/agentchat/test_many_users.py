@@ -79,9 +79,9 @@ async def in_threads(memory: KronMemory, people: list[str], turns: int) -> list[
         return await asyncio.get_running_loop().run_in_executor(None, lambda: list(pool.map(thread, people)))
 
 
-@pytest.mark.timeout(600)  # two thousand turns
+@pytest.mark.timeout(1200)  # two thousand turns: fifty of each user with each assistant
 @pytest.mark.parametrize("run", [in_tasks, in_threads])
-@pytest.mark.parametrize(("users", "turns"), [(4, 4), pytest.param(20, 50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("users", "turns"), [(4, 4), pytest.param(20, 100, marks=pytest.mark.slow)])
 async def test_nothing_leaks_between_users_of_one_memory(run: Any, users: int, turns: int, tmp_path: Path) -> None:
     people = [f"user-{number:02}" for number in range(users)]
     memory = KronMemory(current_user.get, url=f"sqlite:///{tmp_path}/memory.db", timeout=60)

@@ -87,9 +87,9 @@ def in_tasks(house: House, turns: int) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.timeout(600)  # two thousand turns, each with a model asked over HTTP
+@pytest.mark.timeout(1200)  # two thousand turns, each with a model asked over HTTP
 @pytest.mark.parametrize("run", [in_threads, in_tasks])
-@pytest.mark.parametrize(("users", "turns"), [(4, 4), pytest.param(20, 50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("users", "turns"), [(4, 4), pytest.param(20, 100, marks=pytest.mark.slow)])
 def test_nothing_leaks_between_users_of_the_same_assistants(client: Client, run: Any, users: int, turns: int) -> None:
     with OpenAIServer(model) as server:
         house = House(server, client, users)

@@ -75,7 +75,7 @@ def in_agents(rounds: int, count: int) -> Iterator[Row]:
     if waits := turns.capturing(rounds, 10 * count):
         yield Row("captured message on disk, ConversableAgent", "ms", waits)
     for name, costs in turns.saving(rounds).items():
-        yield Row(f"saving one message of a chat of 1,000, {name}", "of one of 10 = 1", costs)
+        yield Row(f"CPU to save one message of a chat of 1,000, {name}", "of one of 10 = 1", costs)
 
 
 def inside(rounds: int, size: int) -> Iterator[Row]:

@@ -109,7 +109,7 @@ class Stub:
     def _answer(self, number: int, line: bytes) -> None:
         if b"/connections" in line:
             return self._write(number, _reply({"connections": self.connections}))
-        reply = STORED if b"/remember" in line else WHO if b"/ping" in line else RECALLED
+        reply = STORED if b"/remember" in line or b"/upsert" in line else WHO if b"/ping" in line else RECALLED
         if not self.latency:
             return self._write(number, reply)
         return self._due.append((time.monotonic() + self.latency, number, reply))
