@@ -33,11 +33,12 @@ MOST_ROWS = 100_000
 MOST_BYTES = 128 * 1024 * 1024
 """A memory a second for a day, or a thousand texts of the largest size: beyond, somebody has to look."""
 LEASE = 60.0
-"""A claim that is not acknowledged within this time belongs to a dead process."""
+"""A claim that is not acknowledged within this time, six default deadlines of a call, belongs to a dead process."""
 KEPT = 30 * 86_400.0
-"""For how long the outbox knows under which id the service keeps a delivered memory."""
+"""For how long the outbox knows under which id the service keeps a delivered memory: the
+service knows its own receipts for as many seconds."""
 AHEAD = 5.0
-"""A note further in the future than this was made by a clock that has been set back since."""
+"""A note further in the future than this was made by a clock that has been set back since; NTP corrects less."""
 CLAIMED = 16
 """So many rows of one agent are claimed at once."""
 

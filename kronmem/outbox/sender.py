@@ -23,7 +23,7 @@ from kronmem.transport.traced import delivered
 log = logging.getLogger("kronmem")
 
 PAUSED = 300.0
-"""A refused key or a used-up plan is tried again after this time, in case somebody has mended it."""
+"""A refused key or a used-up plan is tried again after this time, as an outage is: somebody may have mended it."""
 RESTORE_AGAIN = 5.0
 """Seconds after which restoring is tried again while the service or the file is out of reach."""
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 ALLOWED = 20
 """Wrong keys in a row before an address is told to wait: more than a program with a mistyped key tries by itself."""
 WINDOW = 60.0
-"""Seconds after which an address begins anew."""
+"""Seconds after which an address begins anew: 20 guesses a minute find no random key."""
 _ADDRESSES = 10_000
-"""How many addresses are remembered; the one that was counted first goes first."""
+"""How many addresses are remembered, in a few megabytes; the one that was counted first goes first."""
 _log = logging.getLogger("kronmem.server")
 
 
