@@ -82,7 +82,7 @@ class Http1:
             self._status, self._headers = event.status_code, names(event.headers)
             self._body = Body(self._headers)
         elif not isinstance(event, h11.InformationalResponse):
-            raise h11.RemoteProtocolError("the service wants to speak another protocol")
+            raise h11.RemoteProtocolError("unexpected 101 Switching Protocols")
 
     def _replied(self) -> Reply:
         if self._status == 407 and self._target.proxy is not None:
@@ -120,7 +120,7 @@ def tunnel(target: Target, authorization: bytes | None) -> Conversation[None]:
         raise ProxyRefusedError(event.status_code)
     protocol.next_event()  # from here on the connection is not HTTP any more
     if protocol.trailing_data[0]:
-        raise h11.RemoteProtocolError("the proxy speaks inside the tunnel")
+        raise h11.RemoteProtocolError("the proxy sent data before the tunnel was used")
 
 
 def names(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
