@@ -34,7 +34,9 @@ def dialled(service: ServedKronmem) -> Iterator[socket.socket]:
 @pytest.fixture
 def guesser(served: ServedKronmem) -> Iterator[httpx.Client]:
     """Requests from an address of this machine that no other test uses."""
-    with httpx.Client(base_url=served.url, transport=httpx.HTTPTransport(local_address="127.0.0.77")) as client:
+    with httpx.Client(
+        base_url=served.url, transport=httpx.HTTPTransport(local_address="127.0.0.77"), timeout=60
+    ) as client:
         yield client
 
 
