@@ -64,7 +64,7 @@ class DeadlineError(TransportError):
 
 
 class UnavailableError(TransportError):
-    """The service failed so often that it is left alone for `retry_after` seconds. Nothing was sent."""
+    """The circuit breaker is open after repeated failures; next attempt in `retry_after` seconds. Nothing was sent."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message, sent=False)

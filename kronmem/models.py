@@ -103,7 +103,7 @@ class Erasure(_Model):
 
 
 class DeadLetter(_Model):
-    """A queued memory that was set aside: refused for good, or unreadable. Kept until it is retried or dropped."""
+    """A queued memory that the service refused for good, or that is unreadable. Kept until it is retried or dropped."""
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 

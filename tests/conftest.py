@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,12 @@ from tests.shells import SHELLS, shell
 # Many tests start processes: where bytecode may not be kept, each of them would compile everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A disk takes milliseconds to confirm each of the thousands of small writes, memory none; a process that is killed
+# loses neither. Containers often have a /dev/shm of 64 MB: a run needs a tenth of this.
+MEMORY_DISK = Path("/dev/shm")
+if os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free > 2_000_000_000:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))  # pytest's own rotation of three runs
 
 # A busy machine draws examples slowly, too: neither says anything of what is tested.
 settings.register_profile("kronmem", deadline=None, suppress_health_check=[HealthCheck.too_slow])

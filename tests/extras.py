@@ -19,4 +19,6 @@ class Lazy:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):  # pytest asks every global of a test module whether it wraps a fixture
+            raise AttributeError(attribute)
         return getattr(import_module(self._name), attribute)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -41,11 +42,14 @@ def third_party(path: Path) -> set[str]:
     return tops - set(sys.stdlib_module_names) - {"kronmem"}
 
 
-DISTRIBUTIONS = packages_distributions()
+@lru_cache
+def distributions() -> Mapping[str, list[str]]:
+    """Which packages a module belongs to; every installed one is read for it, so not while tests are collected."""
+    return packages_distributions()
 
 
 def owner(module: str) -> str:
-    known = OWNERS.get(module) or DISTRIBUTIONS.get(module, [module])[0]
+    known = OWNERS.get(module) or distributions().get(module, [module])[0]
     return distribution(known)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,9 +66,15 @@ IMPURE = {
 }
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a module, which several tests walk."""
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imports(path: Path, *, typing_too: bool = False) -> set[str]:
     """The full names of what a module imports; imports for type checkers only are left out."""
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = parsed(path)
     hidden: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not typing_too:
@@ -154,7 +161,7 @@ def test_a_pack_uses_public_names_and_the_shared_parts_only(path: Path) -> None:
 @pytest.mark.parametrize("path", PACK_MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_pack_reads_no_private_attribute_of_anybody(path: Path) -> None:
     name = str(path.relative_to(PACKAGE))
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         found = private_attribute(node)
         assert not found or (name, found) in PRIVATE, f"{name} reads {found}"
 
@@ -225,7 +232,7 @@ for name in kronmem.__all__:
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent)
     assert ran.returncode == 0, ran.stderr
-    tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
+    tree = parsed(PACKAGE / "__init__.py")
     block = next(node for node in tree.body if isinstance(node, ast.If))
     typed = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     where = {alias.name: str(node.module).removeprefix("kronmem.") for node in typed for alias in node.names}
@@ -270,7 +277,7 @@ def test_every_room_of_the_tree_is_in_architecture_md() -> None:
 def test_a_class_name_stands_for_one_thing() -> None:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 found[node.name.lstrip("_")].append(str(path.relative_to(PACKAGE)))
     assert not {name: places for name, places in found.items() if len(places) > 1}
@@ -284,7 +291,7 @@ MOST = 5
 def docstrings() -> Iterator[str]:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, documented):
                 yield ast.get_docstring(node) or ""
 

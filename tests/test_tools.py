@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from kronmem import AgentMemory, AsyncClient, Client, InvalidInputError, memory_tools
+from kronmem import AgentMemory, AsyncClient, Client, InvalidInputError, Retry, memory_tools
 from kronmem.tools import _age
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, hang, respond
@@ -38,7 +38,7 @@ def model(asynchronous: bool) -> Iterator[Model]:
         portal = stack.enter_context(start_blocking_portal()) if asynchronous else None
 
         def made(url: str, key: str | None = None, **options: Any) -> Callable[..., str]:
-            client: Any = (AsyncClient if asynchronous else Client)(url, api_key=key)
+            client: Any = (AsyncClient if asynchronous else Client)(url, api_key=key, retry=Retry(first=0.0))
             stack.callback(portal.call, client.close) if portal else stack.callback(client.close)
             tools = memory_tools(client.agent("team-7"), **options)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kronmem.packs.declarative import KeyVariable
+from kronmem.packs.dumped_config import KeyVariable
 
 
 class KronMemoryConfig(BaseModel):

@@ -21,7 +21,7 @@ from kronmem.agentchat.config import KronMemoryConfig
 from kronmem.agentchat.content import as_content, as_metadata, as_text
 from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.checks import check_limits
-from kronmem.packs.declarative import check_key, dumpable_url, key_variable
+from kronmem.packs.dumped_config import check_key, dumpable_url, key_variable
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory

@@ -1,4 +1,4 @@
-"""A team that goes on where it stopped: its state loaded on the way in, and its changes saved after every message.
+"""Resumes a team: its state is loaded at the start, and its changes are saved after every message.
 
 Memories that were recalled into it are taken out before saving, so that a forgotten one does not live on there.
 """

@@ -32,9 +32,9 @@ MAX_TAG = 100
 MAX_SERVED_TAG = 255
 """As long as an id may be."""
 MAX_METADATA = 64_000
-"""In characters; each is at most six bytes of JSON."""
+"""In characters, twice the longest content; each is at most six bytes of JSON."""
 MAX_SERVED_METADATA = 1_000_000
-"""In bytes of JSON."""
+"""In bytes of JSON: more than the client's bound with every character escaped."""
 MAX_STATE = 8_000_000
 """In characters, below the served bound for text that is mostly ASCII."""
 MAX_SERVED_STATE = 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""The one import of AutoGen: its names, and the way to install them when they are not there.
+"""The one import of AutoGen: its names, and how to install them when they are missing.
 
 Several distributions own the directory `autogen/`, and the newest versions of some no longer ship it; pip notices
 neither. Everything else about AutoGen is duck typed, so that one pack serves all versions.

@@ -1,4 +1,4 @@
-"""The words in AutoGen's message dicts, told from tool traffic. Pure."""
+"""The words in AutoGen's message dicts, without tool traffic. Pure."""
 
 from __future__ import annotations
 

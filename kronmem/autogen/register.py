@@ -172,8 +172,8 @@ def _offers(caller: ConversableAgent, name: str) -> tuple[AnyMemory, list[Tools]
 
 def _schema_names(caller: ConversableAgent) -> set[str]:
     config: Any = caller.llm_config or {}
-    # Some versions have a config that is no dict, and has neither `get` nor an empty list.
-    return {tool["function"]["name"] for tool in (config["tools"] if "tools" in config else None) or ()}  # noqa: SIM401
+    tools = config["tools"] if "tools" in config else None  # noqa: SIM401 -- some versions' config has no `get`
+    return {tool["function"]["name"] for tool in tools or ()}
 
 
 def _check_caller(caller: ConversableAgent, memory: AnyMemory, prefix: str) -> None:

@@ -29,7 +29,7 @@ LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psyc
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: how it is in words, and whether it has to be mended."""
+    """The result of one check: its state in words, and whether it is a problem."""
 
     what: str
     words: str

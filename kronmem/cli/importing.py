@@ -63,7 +63,7 @@ class Tally:
 
 
 def import_(source: Source = "-", agent: Into = None, url: options.Url = None, json: options.Json = False) -> None:
-    """Store an export. May be stopped and run again: what is there already is left alone.
+    """Store an export. May be stopped and run again: memories that exist already are not changed.
 
     Embedded and served, memories come back as they were, with times, counts and history. A service without those
     takes the current memories, oldest first, and dates them itself.

@@ -94,17 +94,8 @@ def recall(
 ) -> None:
     """Find the memories that answer a question, best first, with their similarity from 0 to 1."""
     with printing.connected(url) as client:
-        hits = client.recall(
-            agent,
-            options.text(query),
-            limit,
-            memory_type=type,
-            session_id=session,
-            tags=tag or (),
-            threshold=threshold,
-            since=since,
-            until=until,
-        )
+        chosen = options.filters(type, session, tag, since, until)
+        hits = client.recall(agent, options.text(query), limit, threshold=threshold, **chosen)
         if not hits:
             printing.nothing(client, agent, "No relevant memories.")
         if json:
@@ -129,9 +120,7 @@ def list_(
     """List the memories of an agent, newest first; with --json as JSON Lines."""
     with printing.connected(url) as client:
         found = 0
-        walk = client.memories(
-            agent, memory_type=type, session_id=session, tags=tag or (), since=since, until=until, history=history
-        )
+        walk = client.memories(agent, history=history, **options.filters(type, session, tag, since, until))
         for one in islice(walk, limit):
             found += 1
             printing.as_json(printing.fields(one)) if json else printing.memory(one)
@@ -155,18 +144,8 @@ def context(
 ) -> None:
     """Print the block of memories for a prompt, as inject_context makes it."""
     with printing.connected(url) as client:
-        block = client.inject_context(
-            agent,
-            options.text(query),
-            limit,
-            memory_type=type,
-            session_id=session,
-            tags=tag or (),
-            since=since,
-            until=until,
-            max_chars=max_chars,
-            fill=fill,
-        )
+        chosen = options.filters(type, session, tag, since, until)
+        block = client.inject_context(agent, options.text(query), limit, max_chars=max_chars, fill=fill, **chosen)
         if not block:
             printing.nothing(client, agent, "No memories for a context.")
         if json:

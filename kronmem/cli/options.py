@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from typing import Annotated, TypeAlias, cast
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias, TypedDict, cast
 from urllib.parse import quote
 
 import typer
@@ -66,6 +67,23 @@ Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")
 MemoryId: TypeAlias = Annotated[str, typer.Argument(help="The id that recall and list show.", show_default=False)]
 TtlDays: TypeAlias = Annotated[int | None, typer.Option("--ttl-days", help="Forget it by itself after so many days.")]
 Metadata: TypeAlias = Annotated[str | None, typer.Option("--metadata", help="A JSON object kept with it.")]
+
+
+class Filters(TypedDict):
+    """Which memories recall, list and context look at, as a client's methods take it."""
+
+    memory_type: str | None
+    session_id: str | None
+    tags: Sequence[str]
+    since: str | None
+    until: str | None
+
+
+def filters(
+    type: str | None, session: str | None, tag: list[str] | None, since: str | None, until: str | None
+) -> Filters:
+    """The values of `--type`, `--session`, `--tag`, `--since` and `--until`."""
+    return {"memory_type": type, "session_id": session, "tags": tag or (), "since": since, "until": until}
 
 
 def database(db: str) -> settings.Settings:

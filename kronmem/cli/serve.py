@@ -13,7 +13,7 @@ import typer
 
 from kronmem import ConfigError, settings
 from kronmem.cli import options, printing
-from kronmem.cli.arguments import hide
+from kronmem.cli.secret_arguments import hide
 
 Host = Annotated[str, typer.Option("--host", help="Address to listen on; beyond loopback only with a key.")]
 Port = Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.", min=0, max=65535)]

@@ -21,7 +21,7 @@ from kronmem.errors import KronmemError
 BATCH = 50
 """Memories a transaction: at a millisecond each, nobody who wants to write waits for long."""
 LEASE = 30.0
-"""Seconds after which a process that has not renewed its lease is taken for dead."""
+"""Seconds after which a process that has not renewed its lease is taken for dead: six batches at their longest."""
 _WAIT = 5.0
 """Seconds that a batch waits for other writers before it tries again."""
 _log = logging.getLogger("kronmem.engine")

@@ -9,6 +9,7 @@ from kronmem.engine.embedding import MADE_BY
 from kronmem.engine.store import Reader, Store
 
 _SECONDS = 10.0
+"""The time to read the counts: a client's default for one call."""
 
 
 def progress(store: Store) -> list[tuple[str, str]]:

@@ -24,11 +24,11 @@ from kronmem.engine.store import NewRow, Reader, Receipt, Row, Space, Writer
 from kronmem.errors import ConflictError, NotFoundError
 
 RECEIPTS_KEPT = 30 * 86400.0
-"""For how many seconds a client's id is known."""
+"""Seconds for which a client's id is known: a machine that comes back within a month retries without duplicates."""
 SWEPT = 32
 """A write clears away at most this many expired memories: no write pays for all the others."""
 PAUSE = 3600.0
-"""After so many seconds without a memory, a conversation has ended."""
+"""After so many seconds without a memory, a conversation has ended: an hour, longer than a break in one."""
 _EVER = -math.inf
 """A time at which nothing had expired yet."""
 _TICK = 1e-6

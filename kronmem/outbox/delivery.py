@@ -22,9 +22,9 @@ from kronmem.outbox.sender import Sender, aged
 log = logging.getLogger("kronmem")
 
 LOOK_AGAIN = 30.0
-"""Rows that another process left or gave up are found within this time."""
+"""Seconds, half a lease, within which rows that another process left or gave up are found."""
 FILE_WAIT = 5.0
-"""The thread waits so long for a file that another process has locked; a caller no longer than its own deadline."""
+"""Seconds that the thread waits for a locked file, Python's own default; a caller only until its deadline."""
 
 
 class Delivery:

@@ -7,7 +7,7 @@ import platform
 
 
 def me() -> str:
-    """This process, told from any other that had or will have its number."""
+    """This process, distinct from any other that had or will have its pid."""
     return f"{platform.node()}|{os.getpid()}|{_started(os.getpid())}"
 
 

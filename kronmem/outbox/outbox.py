@@ -37,15 +37,15 @@ class Outbox:
         return self._writer.flush(timeout) if self._writer else 0
 
     def dead(self) -> builtins.list[DeadLetter]:
-        """The memories that were set aside, oldest first: refused for good, or unreadable."""
+        """The dead letters, oldest first: memories that the service refused for good, or unreadable rows."""
         return self._ask(lambda file, lane: file.dead(lane), [])
 
     def retry_dead(self) -> int:
-        """Queue the memories that were set aside once more; the answer is how many."""
+        """Queue the dead letters once more; return how many there were."""
         return self._change(lambda file, lane: file.revive(lane), 0)
 
     def drop(self, id: str) -> bool:
-        """Remove one memory that waits, was set aside or is stranded; False when there is none of that id."""
+        """Remove one memory that waits, is stranded or a dead letter; False when there is none of that id."""
         checked = inputs.identifier(id, "id")
         return self._change(lambda file, lane: file.remove(lane, checked), False)
 
@@ -90,15 +90,15 @@ class AsyncOutbox:
         return await _aside(lambda: self._outbox.flush(timeout))
 
     async def dead(self) -> builtins.list[DeadLetter]:
-        """The memories that were set aside, oldest first: refused for good, or unreadable."""
+        """The dead letters, oldest first: memories that the service refused for good, or unreadable rows."""
         return await _aside(self._outbox.dead)
 
     async def retry_dead(self) -> int:
-        """Queue the memories that were set aside once more; the answer is how many."""
+        """Queue the dead letters once more; return how many there were."""
         return await _aside(self._outbox.retry_dead)
 
     async def drop(self, id: str) -> bool:
-        """Remove one memory that waits, was set aside or is stranded; False when there is none of that id."""
+        """Remove one memory that waits, is stranded or a dead letter; False when there is none of that id."""
         return await _aside(lambda: self._outbox.drop(id))
 
     async def stranded(self) -> builtins.list[QueuedMemory]:

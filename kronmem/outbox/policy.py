@@ -29,7 +29,7 @@ _ABOUT_TIME = frozenset({408, 425, 429})
 
 @dataclass(frozen=True)
 class Delay:
-    """How long a row, or the whole lane, is left alone, in seconds."""
+    """How long a row, or the whole lane, is paused, in seconds."""
 
     backoff: float = 0.0
     asked: float = 0.0

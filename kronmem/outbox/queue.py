@@ -33,11 +33,12 @@ MOST_ROWS = 100_000
 MOST_BYTES = 128 * 1024 * 1024
 """A memory a second for a day, or a thousand texts of the largest size: beyond, somebody has to look."""
 LEASE = 60.0
-"""A claim that is not acknowledged within this time belongs to a dead process."""
+"""A claim that is not acknowledged within this time, six default deadlines of a call, belongs to a dead process."""
 KEPT = 30 * 86_400.0
-"""For how long the outbox knows under which id the service keeps a delivered memory."""
+"""For how long the outbox knows under which id the service keeps a delivered memory: the
+service knows its own receipts for as many seconds."""
 AHEAD = 5.0
-"""A note further in the future than this was made by a clock that has been set back since."""
+"""A note further in the future than this was made by a clock that has been set back since; NTP corrects less."""
 CLAIMED = 16
 """So many rows of one agent are claimed at once."""
 
@@ -157,7 +158,7 @@ class OutboxFile:
         return []
 
     def _take(self, db: Connection, lane: Lane, seq: int, now: float) -> list[Waiting]:
-        """Claim this row and those of its agent behind it; rows that cannot be read are set aside alone."""
+        """Claim this row and those of its agent behind it; an unreadable row becomes a dead letter alone."""
         found = db.execute(
             f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND mark = ? AND dead = 0 AND seq >= ?"
             " AND agent = (SELECT agent FROM waiting WHERE seq = ?) ORDER BY seq LIMIT ?",
@@ -340,7 +341,7 @@ class OutboxFile:
         return [rows.queued_memory(row) for row in self._rows("mark = ? AND dead = 0", lane)]
 
     def dead(self, lane: Lane) -> list[DeadLetter]:
-        """The rows that were set aside, oldest first."""
+        """The rows of dead letters, oldest first."""
         return [rows.dead_letter(row) for row in self._rows("mark = ? AND dead = 1", lane)]
 
     def revive(self, lane: Lane) -> int:
@@ -350,7 +351,7 @@ class OutboxFile:
         return self.write(lambda db: db.execute(sql + where, (lane.service, lane.mark)).rowcount)
 
     def remove(self, lane: Lane, client_id: str) -> bool:
-        """Drop one row of this service, waiting, set aside or stranded."""
+        """Drop one row of this service, waiting, stranded or a dead letter."""
         sql = "DELETE FROM waiting WHERE id = ? AND service = ?"
         return self.write(lambda db: db.execute(sql, (client_id, lane.service)).rowcount) > 0
 
@@ -466,7 +467,7 @@ def _pause(db: Connection, lane: Lane, seconds: float, now: float) -> None:
 
 
 def _paused(db: Connection, lane: Lane, now: float) -> float:
-    """Seconds for which the lane is left alone."""
+    """Seconds for which the lane is paused."""
     sql = "SELECT until FROM pause WHERE service = ? AND mark = ? AND noted <= ?"
     row = db.execute(sql, (lane.service, lane.mark, now + AHEAD)).fetchone()
     return 0.0 if row is None else max(0.0, row[0] - now)

@@ -105,7 +105,7 @@ def waiting(row: QueuedRow, lease: float) -> Waiting:
 
 
 def dead_letter(row: QueuedRow) -> DeadLetter:
-    """A row that was set aside; one that cannot be read comes with its bytes."""
+    """The dead letter of a row; one that cannot be read comes with its bytes."""
     try:
         draft, raw = decode(row), None
     except UnreadableRowError:

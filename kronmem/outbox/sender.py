@@ -23,7 +23,7 @@ from kronmem.transport.traced import delivered
 log = logging.getLogger("kronmem")
 
 PAUSED = 300.0
-"""A refused key or a used-up plan is tried again after this time, in case somebody has mended it."""
+"""A refused key or a used-up plan is tried again after this time, as an outage is: somebody may have corrected it."""
 RESTORE_AGAIN = 5.0
 """Seconds after which restoring is tried again while the service or the file is out of reach."""
 
@@ -95,7 +95,7 @@ class Sender:
         return max(resting, self.paused_until - now, 0.0)
 
     def pause(self, error: KronmemError) -> None:
-        """Leave the lane alone until a person has had time to mend the key, the plan or the url."""
+        """Pause the lane until a person has had time to correct the key, the plan or the url."""
         if not self.paused_until:
             log.warning("%s refuses everything; the outbox waits, nothing is lost (%s)", self.service, error)
         self.paused_until = time.monotonic() + PAUSED

@@ -10,7 +10,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MOST = 500
 """Connections at a time: half of the 1,024 files that a process may usually open."""
 SILENT_SECONDS = 30.0
-"""How long a new connection may take to say what it wants."""
+"""How long a new connection may take to send its first request: as long as a body."""
 
 
 class BoundedProtocol(H11Protocol):

@@ -13,9 +13,9 @@ from starlette.requests import Request as WebRequest
 from kronmem.core.wire import Request
 
 BODY_SECONDS = 30.0
-"""How long a body may take to arrive. Slow headers are for a proxy to end."""
+"""How long a body may take to arrive: the largest at 5 Mbit/s. Slow headers are for a proxy to end."""
 TIMEOUT = 10.0
-"""Seconds a request may wait for the store."""
+"""Seconds a request may wait for the store: the default deadline of a client's call."""
 SMALL = 256 * 1024
 """Bytes of a body that there is always room for: far more than a memory has."""
 LARGE = 256 * 1024 * 1024

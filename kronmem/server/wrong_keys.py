@@ -9,11 +9,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 ALLOWED = 20
-"""Wrong keys in a row before an address is told to wait: more than a program with a mistyped key tries by itself."""
+"""Wrong keys in a row before an address gets 429: more than a program with a mistyped key tries by itself."""
 WINDOW = 60.0
-"""Seconds after which an address begins anew."""
+"""Seconds after which an address begins anew: 20 guesses a minute find no random key."""
 _ADDRESSES = 10_000
-"""How many addresses are remembered; the one that was counted first goes first."""
+"""How many addresses are remembered, in a few megabytes; the one that was counted first goes first."""
 _log = logging.getLogger("kronmem.server")
 
 
@@ -35,7 +35,7 @@ class WrongKeys:
         if len(self._tried) > _ADDRESSES:
             self._tried.popitem(last=False)
         if tried == ALLOWED:
-            _log.warning("%s tried %d wrong keys in a row and is told to wait", address, tried)
+            _log.warning("%s tried %d wrong keys in a row and gets 429 now", address, tried)
         return 0 if tried < ALLOWED else math.ceil(since + WINDOW - now)
 
     def forget(self, address: str) -> None:

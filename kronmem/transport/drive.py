@@ -85,7 +85,7 @@ async def adrive(flow: Flow[T], transport: AsyncTransport) -> T:
 
 
 class LoopGuard:
-    """Logs once in a process that a blocking call holds up the event loop of its thread."""
+    """Logs once in a process that a blocking call blocks the event loop of its thread."""
 
     def __init__(self) -> None:
         self.told = False

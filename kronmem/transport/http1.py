@@ -86,7 +86,7 @@ def tunnel(target: Target, authorization: bytes | None) -> Conversation[None]:
     if not 200 <= parser.status < 300:
         raise ProxyRefusedError(parser.status)
     if parser.stray:
-        raise ProtocolError("the proxy speaks inside the tunnel")
+        raise ProtocolError("the proxy sent data before the tunnel was used")
 
 
 def names(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -71,7 +71,7 @@ class LocalTransport:
 
 
 def open_sqlite(path: str, *, embed: Embed | None = None, now: Callable[[], float] = time.time) -> LocalTransport:
-    """The way to the engine on a SQLite file, or in memory for ":memory:". The file is opened at the first request."""
+    """The transport to the engine on a SQLite file, or in memory for ":memory:". Opens it at the first request."""
     return LocalTransport(lambda: sqlite_service(path, embed=embed, now=now))
 
 
@@ -85,7 +85,7 @@ def sqlite_service(path: str, *, embed: Embed | None = None, now: Callable[[], f
 
 
 def open_postgres(url: str, *, embed: Embed | None = None, now: Callable[[], float] = time.time) -> LocalTransport:
-    """The way to the engine on a PostgreSQL database, which is asked nothing before the first request."""
+    """The transport to the engine on a PostgreSQL database. Connects at the first request."""
     if find_spec("psycopg") is None:
         raise ConfigError(_NO_PSYCOPG)
     return LocalTransport(lambda: postgres_service(url, embed=embed, now=now))

@@ -92,7 +92,7 @@ class ReplyParser:
         if self.status >= 200:
             self._frame(line[1] == b"1")
         elif self.status == 101:
-            raise ProtocolError("another protocol that was not asked for")
+            raise ProtocolError("unexpected 101 Switching Protocols")
         return True
 
     def _frame(self, current: bool) -> None:

@@ -14,7 +14,7 @@ from kronmem.transport.tls import trusted
 
 
 class Target:
-    """A service's address and key, and the way to it."""
+    """A service's address and key, and how it is reached."""
 
     def __init__(self, url: str, key: SecretStr | None) -> None:
         parts = urlsplit(url)

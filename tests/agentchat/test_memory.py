@@ -11,7 +11,7 @@ import pytest
 from autogen_core import CancellationToken, Image
 from autogen_core.memory import MemoryContent, MemoryMimeType
 
-from kronmem import AsyncClient, Client, ConfigError, InvalidInputError, KronmemError, TransportError
+from kronmem import AsyncClient, Client, ConfigError, InvalidInputError, KronmemError, Retry, TransportError
 from kronmem.agentchat import KronMemory
 from kronmem.agentchat.cancellation import until_cancelled
 from tests.services import KronvexServer, RawServer
@@ -147,7 +147,7 @@ async def test_a_client_passed_in_stays_open() -> None:
 
 async def test_an_outage_is_an_error_and_not_an_empty_answer() -> None:
     with RawServer([close()]) as server:
-        async with AsyncClient(server.url, outbox=False) as client:
+        async with AsyncClient(server.url, outbox=False, retry=Retry(first=0.0)) as client:
             for memory in (KronMemory("ada", client=client), KronMemory("ada", client=client, read_from=["bob"])):
                 with pytest.raises(KronmemError):
                     await memory.query("tea")

@@ -42,7 +42,9 @@ def test_it_says_where_it_is_logs_without_contents_and_stops_quietly(tmp_path: P
         with Client(said["url"], api_key="kv-ada", outbox=False) as client:
             client.remember("team", "Launch codes are in the blue folder")
             assert client.recall("team", "where are the launch codes?")
-        httpx.get(f"{said['url']}/v1/memory/recall?q=launch+codes", headers={"Authorization": "Bearer kv-bob"})
+        httpx.get(
+            f"{said['url']}/v1/memory/recall?q=launch+codes", headers={"Authorization": "Bearer kv-bob"}, timeout=60
+        )
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=20)
     assert process.returncode == 0
@@ -61,7 +63,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
 
 
 def answers(url: str, key: str) -> int:
-    return httpx.get(f"{url}/api/v1/agents", headers={"X-API-Key": key}, trust_env=False).status_code
+    return httpx.get(f"{url}/api/v1/agents", headers={"X-API-Key": key}, trust_env=False, timeout=60).status_code
 
 
 @pytest.mark.slow

@@ -116,20 +116,22 @@ def test_owners_are_told_apart_by_their_keys(vendor: Kronvex, url: str) -> None:
 
 
 def test_a_missing_or_wrong_key_is_refused(url: str) -> None:
-    missing = httpx.get(f"{url}/api/v1/agents")
+    missing = httpx.get(f"{url}/api/v1/agents", timeout=60)
     assert (missing.status_code, missing.json()["detail"][:15]) == (401, "Missing API key")
     for wrong in ("kv-min", "kv-mine2", "é".encode().decode("latin-1"), ""):
         headers = {"X-API-Key": wrong.encode("latin-1").decode("latin-1")}
-        reply = httpx.get(f"{url}/api/v1/agents", headers={k: v.encode("latin-1") for k, v in headers.items()})
+        reply = httpx.get(
+            f"{url}/api/v1/agents", headers={k: v.encode("latin-1") for k, v in headers.items()}, timeout=60
+        )
         assert (reply.status_code, reply.json()) == (401, {"detail": "Invalid or revoked API key."})
 
 
 def test_health_needs_no_key(url: str) -> None:
-    assert httpx.get(f"{url}/health").json()["status"] == "ok"
+    assert httpx.get(f"{url}/health", timeout=60).json()["status"] == "ok"
 
 
 def test_refusals_have_one_shape(url: str) -> None:
-    with httpx.Client(base_url=url, headers={"X-API-Key": "kv-mine"}) as http:
+    with httpx.Client(base_url=url, headers={"X-API-Key": "kv-mine"}, timeout=60) as http:
         assert http.get("/api/v1/nope").json() == {"detail": "Not Found"}
         assert http.put("/api/v1/agents").json() == {"detail": "Method Not Allowed"}
         assert http.get("/api/v1/agents/").status_code in (404, 422)
@@ -140,7 +142,7 @@ def test_refusals_have_one_shape(url: str) -> None:
 
 
 def test_quoted_ids_arrive_whole(url: str) -> None:
-    with httpx.Client(base_url=url, headers={"X-API-Key": "kv-mine"}) as http:
+    with httpx.Client(base_url=url, headers={"X-API-Key": "kv-mine"}, timeout=60) as http:
         created = http.post("/api/v1/agents/team%207%20%E2%98%95/remember", json={"content": "tea"})
         assert created.json()["agent_id"] == "team 7 ☕"
         assert http.delete("/api/v1/agents/team%207%20%E2%98%95").status_code == 204

@@ -455,8 +455,9 @@ def test_a_slot_that_an_interrupt_left_serves_a_thread_that_waits_for_it() -> No
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised inside a destructor
+@pytest.mark.parametrize("count", [500, pytest.param(5000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", ["f.db", ":memory:"])
-def test_thousands_of_interrupts_take_no_place_and_leave_no_lock(tmp_path: Path, place: str) -> None:
+def test_many_interrupts_take_no_place_and_leave_no_lock(tmp_path: Path, place: str, count: int) -> None:
     def interrupt(*_: object) -> None:
         raise Interrupted
 
@@ -466,7 +467,7 @@ def test_thousands_of_interrupts_take_no_place_and_leave_no_lock(tmp_path: Path,
     former = signal.signal(signal.SIGALRM, interrupt)
     interrupted, chance = 0, random.Random(7)
     try:
-        while interrupted < 2000:
+        while interrupted < count:
             try:
                 signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00001, 0.0006))
                 for _ in range(100):  # an interrupt inside a destructor is swallowed by Python itself

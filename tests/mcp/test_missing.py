@@ -29,7 +29,7 @@ def test_the_command_says_what_to_install() -> None:
 
 def test_the_server_says_what_to_install_to_whoever_has_a_key(served: ServedKronmem) -> None:
     url = f"{served.url}/mcp/ada"
-    assert httpx.post(url, json={}).status_code == 401
+    assert httpx.post(url, json={}, timeout=60).status_code == 401
     refused = httpx.post(url, json={}, headers={"x-api-key": next(iter(OWNERS))}, timeout=60)
     assert refused.status_code == 501
     assert "pip install 'kronmem[mcp]'" in refused.json()["detail"]

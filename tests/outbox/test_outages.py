@@ -110,7 +110,7 @@ def relay(real: KronvexServer) -> Any:
     def act(server: RawServer, connection: Any, request: Any) -> None:
         kept = {name: request.headers[name] for name in ("content-type", "x-api-key") if name in request.headers}
         # Without a context for TLS, which takes longer to make than all the rest.
-        with httpx.Client(trust_env=False, verify=False) as http:
+        with httpx.Client(trust_env=False, verify=False, timeout=60) as http:
             reply = http.request(request.method, real.url + request.target, headers=kept, content=request.content)
         respond(reply.status_code, body=reply.content)(server, connection, request)
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from kronmem import Client, InvalidInputError, KronmemError, ReplyError, State
 from kronmem.packs.change_log import ChangeLog, apply, differences
 
+KEYS = st.text("ab", max_size=2)  # few, so that old and new have some in common
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.text("ab", max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=12,
 )
-OBJECTS = st.dictionaries(st.text(max_size=2), JSON, max_size=4)
+OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
 
 
 @given(OBJECTS, OBJECTS)

@@ -30,12 +30,12 @@ def unlocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedKronmem
 @pytest.fixture(scope="session")
 def http(served: ServedKronmem) -> Iterator[httpx.Client]:
     """Plain HTTP to the server with keys."""
-    with httpx.Client(base_url=served.url, trust_env=False) as client:
+    with httpx.Client(base_url=served.url, trust_env=False, timeout=60) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def open_http(unlocked: ServedKronmem) -> Iterator[httpx.Client]:
     """Plain HTTP to the server without keys."""
-    with httpx.Client(base_url=unlocked.url, trust_env=False) as client:
+    with httpx.Client(base_url=unlocked.url, trust_env=False, timeout=60) as client:
         yield client

@@ -15,7 +15,7 @@ from tests.services.kronmem import ServedKronmem
 @pytest.fixture
 def memstore(served: ServedKronmem) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {ADA}"}
-    with httpx.Client(base_url=f"{served.url}/v1/memory", headers=headers, trust_env=False) as client:
+    with httpx.Client(base_url=f"{served.url}/v1/memory", headers=headers, trust_env=False, timeout=60) as client:
         yield client
         with Client(served.url, api_key=ADA, outbox=False) as ours:
             ours.clear("memstore")
@@ -96,7 +96,9 @@ def test_zero_is_no_ttl_and_ten_thousand_characters_fit(memstore: httpx.Client) 
 
 def test_the_key_is_the_partition(memstore: httpx.Client, served: ServedKronmem) -> None:
     kept = memstore.post("/remember", json={"content": "Ada's own"}).json()["id"]
-    with httpx.Client(base_url=f"{served.url}/v1/memory", headers={"Authorization": f"Bearer {BOB}"}) as other:
+    with httpx.Client(
+        base_url=f"{served.url}/v1/memory", headers={"Authorization": f"Bearer {BOB}"}, timeout=60
+    ) as other:
         assert other.get("/list").json()["total"] == 0
         assert other.get("/recall", params={"q": "Ada's own", "threshold": 0}).json()["count"] == 0
         other.delete(f"/forget/{kept}")
@@ -105,8 +107,8 @@ def test_the_key_is_the_partition(memstore: httpx.Client, served: ServedKronmem)
 
 def test_without_and_with_a_wrong_key_the_error_has_its_shape(served: ServedKronmem) -> None:
     url = f"{served.url}/v1/memory/list"
-    missing = httpx.get(url, trust_env=False)
+    missing = httpx.get(url, trust_env=False, timeout=60)
     assert (missing.status_code, missing.json()["error"]) == (401, "missing_api_key")
-    wrong = httpx.get(url, headers={"Authorization": "Bearer am_wrong"}, trust_env=False)
+    wrong = httpx.get(url, headers={"Authorization": "Bearer am_wrong"}, trust_env=False, timeout=60)
     assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_api_key")
     assert "am_wrong" not in wrong.text

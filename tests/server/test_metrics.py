@@ -28,7 +28,7 @@ AGENT = "/api/v1/agents/{agent_id}"
 
 def scraped(url: str, **headers: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
     """By name: by labels, the value."""
-    reply = httpx.get(f"{url}/metrics", headers=headers, trust_env=False)
+    reply = httpx.get(f"{url}/metrics", headers=headers, trust_env=False, timeout=60)
     assert reply.status_code == 200, reply.text
     assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
@@ -51,14 +51,14 @@ def test_the_counts_agree_with_the_requests_that_were_sent() -> None:
                 client.remember(f"private-agent-{number % 2}", f"private text {number}")
             for _ in range(3):
                 client.recall("private-agent-0", "private question")
-        with httpx.Client(base_url=url, trust_env=False) as web:
+        with httpx.Client(base_url=url, trust_env=False, timeout=60) as web:
             web.get("/nowhere/private")
             web.request("BREW", "/health")
             web.get("/api/v1/agents")  # without a key
             web.post("/api/v1/agents/private-agent-0/recall", json={}, headers={"x-api-key": KEY})
         first = scraped(url, authorization=f"Bearer {KEY}")
         second = scraped(url, **{"x-api-key": KEY})
-        text = httpx.get(f"{url}/metrics", headers={"x-api-key": KEY}, trust_env=False).text
+        text = httpx.get(f"{url}/metrics", headers={"x-api-key": KEY}, trust_env=False, timeout=60).text
     requests = first["kronmem_http_requests_total"]
     assert requests == {
         labels(method="POST", route=f"{AGENT}/remember", status="201"): 5,
@@ -136,7 +136,10 @@ def test_memories_that_wait_for_their_vectors_are_the_backlog() -> None:
 
 @pytest.mark.parametrize("open_metrics", [True, False])
 def test_metrics_need_a_key_unless_they_are_opened(open_metrics: bool) -> None:
-    with served_in_process({KEY: "me"}, open_metrics=open_metrics) as url, httpx.Client(trust_env=False) as web:
+    with (
+        served_in_process({KEY: "me"}, open_metrics=open_metrics) as url,
+        httpx.Client(trust_env=False, timeout=60) as web,
+    ):
         assert web.get(f"{url}/metrics").status_code == (200 if open_metrics else 401)
         assert web.get(f"{url}/metrics", headers={"x-api-key": "wrong"}).status_code == (200 if open_metrics else 401)
         assert web.get(f"{url}/api/v1/agents").status_code == 401
@@ -173,7 +176,7 @@ def test_the_access_log_is_json_when_asked_for(tmp_path: Path) -> None:
         url = json.loads(server.stdout.readline())["url"]
         with Client(url, api_key=KEY, outbox=False) as client:
             client.remember("ada", "private text", tags=["private"])
-        with httpx.Client(base_url=url, trust_env=False) as web:
+        with httpx.Client(base_url=url, trust_env=False, timeout=60) as web:
             web.get("/api/v1/agents/ada/memories?search=private", headers={"x-api-key": KEY, "x-request-id": "r-1"})
             assert web.get("/metrics").status_code == 200
     finally:

@@ -36,7 +36,9 @@ def dialled(service: ServedKronmem) -> Iterator[socket.socket]:
 @pytest.fixture
 def guesser(served: ServedKronmem) -> Iterator[httpx.Client]:
     """Requests from an address of this machine that no other test uses."""
-    with httpx.Client(base_url=served.url, transport=httpx.HTTPTransport(local_address="127.0.0.77")) as client:
+    with httpx.Client(
+        base_url=served.url, transport=httpx.HTTPTransport(local_address="127.0.0.77"), timeout=60
+    ) as client:
         yield client
 
 
@@ -83,22 +85,23 @@ def filled(unit: str, before: str, after: str) -> bytes:
 
 
 BODIES = {
-    "objects": ("POST", REMEMBER, filled("{}", "[", "]")),
-    "batch": ("POST", "/api/v1/agents/pressed/memories/batch", filled("{}", '{"memories":[', "]}")),
-    "metadata": ("POST", REMEMBER, filled("{}", '{"content":"x","metadata":{"a":[', "]}}")),
-    "state": ("PUT", STATE, filled("{}", '{"value":[', "]}")),
-    "floats": ("PUT", STATE, filled("1.2345678901234567e-300", '{"value":[', "]}")),
-    "escapes": ("PUT", STATE, b'{"value":"' + rb"\u00e9" * (FULL // 6) + b'"}'),
-    "content": ("POST", REMEMBER, b'{"content":"' + rb"\u00e9" * (FULL // 6) + b'"}'),
-    "tags": ("POST", REMEMBER, filled("1", '{"content":"x","tags":[', "]}")),
-    "number": ("PUT", STATE, b'{"value":' + b"1" * FULL + b"}"),
+    "objects": ("POST", REMEMBER, lambda: filled("{}", "[", "]")),
+    "batch": ("POST", "/api/v1/agents/pressed/memories/batch", lambda: filled("{}", '{"memories":[', "]}")),
+    "metadata": ("POST", REMEMBER, lambda: filled("{}", '{"content":"x","metadata":{"a":[', "]}}")),
+    "state": ("PUT", STATE, lambda: filled("{}", '{"value":[', "]}")),
+    "floats": ("PUT", STATE, lambda: filled("1.2345678901234567e-300", '{"value":[', "]}")),
+    "escapes": ("PUT", STATE, lambda: b'{"value":"' + rb"\u00e9" * (FULL // 6) + b'"}'),
+    "content": ("POST", REMEMBER, lambda: b'{"content":"' + rb"\u00e9" * (FULL // 6) + b'"}'),
+    "tags": ("POST", REMEMBER, lambda: filled("1", '{"content":"x","tags":[', "]}")),
+    "number": ("PUT", STATE, lambda: b'{"value":' + b"1" * FULL + b"}"),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BODIES)
 def test_health_is_answered_while_large_bodies_are_read(name: str, unlocked: ServedKronmem) -> None:
-    method, path, body = BODIES[name]
+    method, path, made = BODIES[name]
+    body = made()
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     with ExitStack() as stack, httpx.Client(base_url=unlocked.url, trust_env=False, timeout=PATIENCE) as http:
         lines = [stack.enter_context(dialled(unlocked)) for _ in range(3)]

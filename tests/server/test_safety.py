@@ -222,7 +222,7 @@ def test_a_body_over_the_limit_is_refused_declared_or_not(unlocked: ServedKronme
         line.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n" % WRITE.encode())
         assert heard(line).startswith(b"HTTP/1.1 413")
     chunks = (b"x" * 65536 for _ in range(MAX_BODY // 65536 + 1))
-    reply = httpx.post(unlocked.url + WRITE, content=chunks, trust_env=False)
+    reply = httpx.post(unlocked.url + WRITE, content=chunks, trust_env=False, timeout=60)
     assert reply.status_code == 413
 
 
@@ -247,7 +247,7 @@ async def test_a_body_that_never_comes_is_not_waited_for() -> None:
 def test_idle_connections_make_room_for_those_who_ask(unlocked: ServedKronmem) -> None:
     with ExitStack() as stack:
         lines = [stack.enter_context(dialled(unlocked)) for _ in range(MOST + 100)]
-        assert httpx.get(f"{unlocked.url}/health", trust_env=False).status_code == 200
+        assert httpx.get(f"{unlocked.url}/health", trust_env=False, timeout=60).status_code == 200
         assert lines[0].recv(1) == b""  # the longest silent one had to go
     with dialled(unlocked) as line:
         line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -289,7 +289,7 @@ def test_a_write_that_was_accepted_is_finished_before_the_server_ends(tmp_path: 
     with ServedKronmem(tmp_path / "memory.db") as service:
         with dialled(service) as line:
             line.sendall(head + body[:10])
-            httpx.get(f"{service.url}/health", trust_env=False)  # by now the other request is being read
+            httpx.get(f"{service.url}/health", trust_env=False, timeout=60)  # by now the other request is being read
             process = service._process
             assert process is not None
             process.send_signal(signal.SIGTERM)
@@ -305,7 +305,7 @@ def test_a_body_that_trickles_does_not_hold_the_end(tmp_path: Path) -> None:
     """Fault 49: the client goes on sending one byte after another, without end."""
     with ServedKronmem(tmp_path / "memory.db") as service, dialled(service) as line:
         line.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{" % WRITE.encode())
-        httpx.get(f"{service.url}/health", trust_env=False)  # by now the other request is being read
+        httpx.get(f"{service.url}/health", trust_env=False, timeout=60)  # by now the other request is being read
         process = service._process
         assert process is not None
         process.send_signal(signal.SIGTERM)

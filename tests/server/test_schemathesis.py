@@ -25,5 +25,5 @@ def test_schemathesis_finds_nothing(unlocked: ServedKronmem, tmp_path: Path) -> 
     options += ["--suppress-health-check", "too_slow"]  # a busy machine draws examples slowly
     ran = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ))
     assert ran.returncode == 0, ran.stdout[-20000:]
-    operations = httpx.get(f"{unlocked.url}/openapi.json", trust_env=False).json()["paths"].values()
+    operations = httpx.get(f"{unlocked.url}/openapi.json", trust_env=False, timeout=60).json()["paths"].values()
     assert f"Tested: {sum(map(len, operations))}\n" in ran.stdout

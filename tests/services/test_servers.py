@@ -56,7 +56,7 @@ class Replay:
 
     def __init__(self, server: KronvexServer) -> None:
         self.server = server
-        self.client = httpx.Client(base_url=server.url)
+        self.client = httpx.Client(base_url=server.url, timeout=60)
         self.ids: dict[str, str] = {}
         self.keys = {"<ent key>": server.key, "<ent2 key>": server.other_key, "<other key>": "kv-no"}
 
@@ -225,7 +225,7 @@ def kronvex() -> Iterator[tuple[KronvexServer, httpx.Client]]:
 
 def client_of(server: KronvexServer | TutorialServer) -> httpx.Client:
     """A client with the right key."""
-    return httpx.Client(base_url=server.url, headers={"X-API-Key": server.key})
+    return httpx.Client(base_url=server.url, headers={"X-API-Key": server.key}, timeout=60)
 
 
 def new_agent(client: httpx.Client, name: str = "a") -> str:
@@ -358,7 +358,7 @@ def test_the_tutorial_server_speaks_as_documented() -> None:
         assert client.delete(f"{agent}/memories/{stored.json()['id']}").status_code == 204
         assert client.get(agent + "/memories").json() == {"memories": [], "total": 0}
         assert client.delete(agent + "/memories").json() == {"deleted": 0}
-        assert httpx.get(server.url + agent).status_code == 401
+        assert httpx.get(server.url + agent, timeout=60).status_code == 401
 
 
 # Its habits, each by its name
@@ -503,7 +503,7 @@ def play(*script: raw.Action, timeout: float = 5) -> httpx.Response:
 
 def test_a_script_is_played_in_order_and_its_end_repeats() -> None:
     with RawServer([raw.respond(503), raw.respond(200, {}, {"id": 1})]) as server:
-        replies = [httpx.post(server.url + "/p?q=1", content=b"abc") for _ in range(3)]
+        replies = [httpx.post(server.url + "/p?q=1", content=b"abc", timeout=60) for _ in range(3)]
         assert [reply.status_code for reply in replies] == [503, 200, 200]
         seen = server.requests[0]
         assert (seen.method, seen.path, seen.query, seen.content) == ("POST", "/p", {"q": "1"}, b"abc")
@@ -511,7 +511,7 @@ def test_a_script_is_played_in_order_and_its_end_repeats() -> None:
 
 
 def test_a_script_that_does_not_repeat_ends_with_closing() -> None:
-    with RawServer([raw.respond(204)], repeat=False) as server, httpx.Client(base_url=server.url) as client:
+    with RawServer([raw.respond(204)], repeat=False) as server, httpx.Client(base_url=server.url, timeout=60) as client:
         assert client.get("/").status_code == 204
         with pytest.raises(httpx.RemoteProtocolError):
             client.get("/")
@@ -521,7 +521,7 @@ def test_a_script_may_look_at_connection_and_request() -> None:
     asked: list[tuple[int, int]] = []
     with RawServer(lambda *where: asked.append(where) or raw.respond()) as server:
         for _ in range(2):
-            with httpx.Client(base_url=server.url) as client:
+            with httpx.Client(base_url=server.url, timeout=60) as client:
                 client.get("/")
                 client.get("/")
     assert asked == [(0, 0), (0, 1), (1, 0), (1, 1)]

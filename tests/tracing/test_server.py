@@ -73,7 +73,7 @@ def test_a_request_is_named_by_its_route(
     method: str, url: str, body: dict[str, Any], name: str, operation: str | None, home: str, recorder: Recorder
 ) -> None:
     headers = {"x-api-key": next(unused), "authorization": f"Bearer {next(unused)}"}
-    httpx.request(method, home + url, json=body, headers=headers, trust_env=False)
+    httpx.request(method, home + url, json=body, headers=headers, trust_env=False, timeout=60)
     spans = recorder.wait(lambda spans: len(servers(spans)) == 1)
     (server,) = servers(spans)
     assert (server.name, server.parent) == (name, None)
@@ -82,12 +82,12 @@ def test_a_request_is_named_by_its_route(
 
 
 def test_a_refusal_is_no_error_of_the_server_and_a_failing_store_is_one(home: str, recorder: Recorder) -> None:
-    httpx.get(f"{home}/api/v1/agents", trust_env=False)
+    httpx.get(f"{home}/api/v1/agents", trust_env=False, timeout=60)
     (refused,) = recorder.wait(lambda spans: len(spans) == 1)
     assert attributes(refused)["http.response.status_code"] == 401
     assert refused.status.status_code is StatusCode.UNSET
     recorder.clear()
-    httpx.get(f"{home}/health", headers={"host": "evil.example"}, trust_env=False)
+    httpx.get(f"{home}/health", headers={"host": "evil.example"}, trust_env=False, timeout=60)
     (foreign,) = recorder.wait(lambda spans: len(spans) == 1)
     assert attributes(foreign)["http.response.status_code"] == 421
 
@@ -102,7 +102,7 @@ def test_a_refusal_is_no_error_of_the_server_and_a_failing_store_is_one(home: st
 
     recorder.clear()
     with served_in_process(service=Failing()) as url:  # type: ignore[arg-type] # enough of one
-        httpx.get(f"{url}/api/v1/agents/ada/memories", trust_env=False)
+        httpx.get(f"{url}/api/v1/agents/ada/memories", trust_env=False, timeout=60)
         spans = recorder.wait(lambda spans: len(servers(spans)) == 1)
     assert [(one.name, attributes(one)["error.type"]) for one in spans] == [
         ("search_memory", "StoreError"),
@@ -113,13 +113,13 @@ def test_a_refusal_is_no_error_of_the_server_and_a_failing_store_is_one(home: st
 
 def test_a_trace_that_somebody_else_began_goes_on(home: str, recorder: Recorder) -> None:
     header = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "x-api-key": next(unused)}
-    httpx.get(f"{home}/api/v1/agents", headers=header, trust_env=False)
+    httpx.get(f"{home}/api/v1/agents", headers=header, trust_env=False, timeout=60)
     (server,) = recorder.wait(lambda spans: len(spans) == 1)
     assert f"{server.context.trace_id:032x}" == "0af7651916cd43dd8448eb211c80319c"
     assert server.parent is not None
     assert f"{server.parent.span_id:016x}" == "b7ad6b7169203331"
     recorder.clear()
-    httpx.get(f"{home}/health", headers={"traceparent": "garbage"}, trust_env=False)
+    httpx.get(f"{home}/health", headers={"traceparent": "garbage"}, trust_env=False, timeout=60)
     (server,) = recorder.wait(lambda spans: len(spans) == 1)
     assert server.parent is None
 

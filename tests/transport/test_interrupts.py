@@ -16,8 +16,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGALRM")
-@pytest.mark.parametrize("count", [1000, pytest.param(5_000, marks=pytest.mark.slow)])
-def test_thousands_of_interrupted_calls_leave_a_client_that_works(count: int) -> None:
+@pytest.mark.parametrize("count", [300, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_many_interrupted_calls_leave_a_client_that_works(count: int) -> None:
     with RawServer([respond(200, body={"results": []})]) as server:
         command = [sys.executable, "-m", "tests.transport.interrupted", server.url, str(count)]
         ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)

@@ -27,15 +27,15 @@ from kronmem.engine.postgres.transaction import PostgresConnection, Transaction,
 from kronmem.errors import ConfigError, DeadlineError, StoreError
 
 _LIFETIME = 1800.0
-"""Seconds after which a connection is replaced: a new server behind the same name gets its share."""
+"""Seconds after which a connection is replaced: in half an hour a new server behind the same name gets its share."""
 _SHORTEST_CONNECT = 2
 """libpq takes no shorter timeout."""
 _PREPARE_AFTER = 5
 """Uses after which psycopg prepares a statement, as it does by itself."""
 _TAKEOVER = 0.2
-"""Seconds between two rounds over several hosts while none of them is the primary."""
+"""Seconds between two rounds over several hosts while none of them is the primary: a failover takes some seconds."""
 _ROLLBACK = 1.0
-"""Seconds for a rollback; a connection that takes longer is closed instead."""
+"""Seconds for a rollback, many times a round trip; a connection that takes longer is closed instead."""
 # A machine that vanished says nothing: without these, a read waits for it for hours.
 _DEFAULTS = {
     "application_name": "kronmem",

@@ -1,4 +1,4 @@
-"""The tables of the PostgreSQL store, in a schema of their own, and the way to them.
+"""The tables of the PostgreSQL store, in a schema of their own, and their migrations.
 
 Whoever comes first creates or migrates them under a lock, forwards only; the others wait and find them ready.
 """

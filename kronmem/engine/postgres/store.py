@@ -25,8 +25,9 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _NOTE = f"{_WRITE}; SET LOCAL synchronous_commit = off"
 _NOTE_TIME = 1.0
+"""Seconds for counting accesses: a recall waits for it, and the count is worth no more."""
 _MUTED = 60.0
-"""Seconds for which a role that may not write is not asked to count accesses again."""
+"""Seconds for which a role that may not write is not asked to count accesses again: a new grant shows in a minute."""
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from kronmem.engine.postgres.writing import PostgresWriter, Sweep
 from kronmem.errors import KronmemError
 
 EVERY = 60.0
-"""Seconds between two passes of a process."""
+"""Seconds between two passes of a process: no read shows what has expired, so only its place waits a minute."""
 _SPACES = 64
 """Spaces a pass; when there are more, the next write goes on."""
 _BOUND = 256

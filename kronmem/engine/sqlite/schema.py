@@ -1,4 +1,4 @@
-"""The tables of the SQLite store, and the way to them from schema 1.
+"""The tables of the SQLite store, and their migration from schema 1.
 
 `space` is the memory space of one agent of one owner ('' when embedded). A memory's key is its space's id and its
 number within the space: one integer that keeps a space's memories together on disk, newest last, and a posting small.
