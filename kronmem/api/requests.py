@@ -3,6 +3,7 @@ reserved `kronmem` object, ignore unknown fields, and refuse the rest as FastAPI
 
 from __future__ import annotations
 
+import threading
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
@@ -21,6 +22,7 @@ from pydantic_core import from_json, to_json
 from kronmem.api import ids
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 MAX_BATCH = 1000
 """Memories in one request: they are stored in one transaction, which others wait for."""
@@ -93,7 +95,18 @@ Limit = Annotated[int, Field(ge=1, le=100)]
 class RequestModel(BaseModel):
     """The base of all request models."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+_building = threading.Lock()  # before 2.12, pydantic does not expect two threads to build one model
+
+
+def read(model: type[M], value: object) -> M:
+    """Validate a request. Its model is built at the first one: a process that recalls needs two of fifteen."""
+    if not model.__pydantic_complete__:
+        with _building:
+            model.model_rebuild()
+    return model.model_validate(value)
 
 
 class EmptyRequest(RequestModel):
@@ -131,7 +144,7 @@ class RememberRequest(RequestModel):
         """The reserved object, which wins over the fields around it, and the metadata without it."""
         metadata = dict(self.metadata or {})
         if isinstance(metadata.get(ids.RESERVED), dict):
-            return ReservedMetadata.model_validate(metadata.pop(ids.RESERVED)), metadata
+            return read(ReservedMetadata, metadata.pop(ids.RESERVED)), metadata
         return ReservedMetadata(), metadata
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NoReturn, TypeVar, cast
 from urllib.parse import quote
 
-from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic import JsonValue
 from pydantic_core import to_json
 
 from kronmem.api import ids, paths
@@ -17,7 +17,7 @@ from kronmem.api.replies import RestoreReply
 from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
 from kronmem.core.filters import MemoryFilter, memory_filter
 from kronmem.core.steps import Asker, Flow
-from kronmem.core.wire import Call, Reply, parse_json
+from kronmem.core.wire import Body, Call, Reply, WireModel, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.text import context
@@ -423,16 +423,16 @@ def health() -> Call[Health]:
     return Call("health", "GET", paths.HEALTH, _health)
 
 
-class _Up(BaseModel):
+class _Up(WireModel):
     status: str = "ok"
     service: str = ""
     version: str = ""
 
 
-_UP = TypeAdapter(_Up)
-_OBJECT = TypeAdapter(dict[str, object])
-_ERASURE = TypeAdapter(Erasure)
-_RESTORED_REPLY = TypeAdapter(RestoreReply)
+_UP = Body(_Up)
+_OBJECT = Body(dict[str, object])
+_ERASURE = Body(Erasure)
+_RESTORED_REPLY = Body(RestoreReply)
 _RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "queued"}
 """The fields that a `RestoredMemory` takes."""
 

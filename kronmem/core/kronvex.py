@@ -31,13 +31,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.api.replies import ClearReply
 from kronmem.core.filters import MemoryFilter
-from kronmem.core.wire import Reply, parse_json
+from kronmem.core.wire import Body, Reply, WireModel, parse_json
 from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Explanation, Hit, Memory, Session
 
@@ -54,7 +54,7 @@ M = TypeVar("M", Memory, Hit)
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class WireMemory(BaseModel):
+class WireMemory(WireModel):
     """A memory as any of the services writes it. Only the text is certain to be there."""
 
     model_config = ConfigDict(extra="allow")
@@ -97,7 +97,7 @@ class WireMemory(BaseModel):
         return frozenset((*self.former, self.id, *([own] if isinstance(own, str) else [])))
 
 
-class _WireScores(BaseModel):
+class _WireScores(WireModel):
     """Scores, beside a wrapped memory or inside a flat one. A service may give none."""
 
     similarity: Score | None = None
@@ -118,7 +118,7 @@ class _WireFlatHit(WireMemory, _WireScores):
     explanation: Explanation | None = None
 
 
-class _WireRecall(BaseModel):
+class _WireRecall(WireModel):
     """`results` is the server's name, `memories` the tutorials'."""
 
     results: list[_WireHit] | None = None
@@ -130,7 +130,7 @@ class _WireContext(_WireRecall):
     context: str | None = None
 
 
-class WirePage(BaseModel):
+class WirePage(WireModel):
     """One page of a listing. `next` exists on our own service only: pages there are cut by id, not by number."""
 
     memories: list[WireMemory]
@@ -139,23 +139,23 @@ class WirePage(BaseModel):
     next: str | None = None
 
 
-class _WireSessions(BaseModel):
+class _WireSessions(WireModel):
     sessions: list[Session]
 
 
-class _WireBatch(BaseModel):
+class _WireBatch(WireModel):
     memories: list[WireMemory]
 
 
-_MEMORY = TypeAdapter(WireMemory)
-_FOUND = TypeAdapter(_WireRecall)
-_CONTEXT = TypeAdapter(_WireContext)
-_PAGE = TypeAdapter(WirePage)
-_AGENTS = TypeAdapter(list[AgentInfo])
-_AGENT = TypeAdapter(AgentInfo)
-_SESSIONS: TypeAdapter[_WireSessions | list[Session]] = TypeAdapter(_WireSessions | list[Session])
-_DELETED = TypeAdapter(ClearReply)
-_BATCH = TypeAdapter(_WireBatch)
+_MEMORY = Body(WireMemory)
+_FOUND = Body(_WireRecall)
+_CONTEXT = Body(_WireContext)
+_PAGE = Body(WirePage)
+_AGENTS = Body(list[AgentInfo])
+_AGENT = Body(AgentInfo)
+_SESSIONS: Body[_WireSessions | list[Session]] = Body(_WireSessions | list[Session])
+_DELETED = Body(ClearReply)
+_BATCH = Body(_WireBatch)
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic import JsonValue
 from pydantic_core import to_json
 
 from kronmem.api import ids, paths
 from kronmem.api.replies import StateKeysReply
 from kronmem.core import botwire, calls, inputs
 from kronmem.core.exchange import Flow, Link, Pause, exchange
-from kronmem.core.wire import Call, Reply, parse_json, unsupported
+from kronmem.core.wire import Body, Call, Reply, WireModel, parse_json, unsupported
 from kronmem.errors import ConfigError, ConflictError, NotFoundError, StatusError
 
 T = TypeVar("T")
@@ -23,14 +23,14 @@ class Missing(Exception):
     """There is nothing under this key."""
 
 
-class _WireState(BaseModel):
+class _WireState(WireModel):
     """The part of a `StateReply` that is read; a service may leave the times out."""
 
     value: JsonValue
     updated_at: str | None = None
 
 
-_VALUE, _KEYS = TypeAdapter(_WireState), TypeAdapter(StateKeysReply)
+_VALUE, _KEYS = Body(_WireState), Body(StateKeysReply)
 
 
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:

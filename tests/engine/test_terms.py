@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from kronmem.engine import terms
@@ -67,3 +69,9 @@ def test_only_the_english_stemmer_is_loaded() -> None:
     code = "import sys, kronmem.engine.terms; print([name for name in sys.modules if name.endswith('_stemmer')])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded.strip() == "['kronmem.engine.snowball.english_stemmer']"
+
+
+@given(st.text(st.characters(codec="ascii")) | st.text("aZ9'+#_ -"))
+def test_a_text_of_ascii_alone_has_the_tokens_that_the_pattern_for_all_scripts_finds(text: str) -> None:
+    beside = list(terms.tokens(f"{text} 猫"))  # one character of another script, and the other pattern reads it
+    assert [*terms.tokens(text), "猫"] == beside
