@@ -3,7 +3,7 @@ reserved `kronmem` object, ignore unknown fields, and refuse the rest as FastAPI
 
 from __future__ import annotations
 
-import threading
+from functools import cache
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_core import from_json, to_json
 
 from kronmem.api import ids
+from kronmem.api.validators import DeferredModel, Validator
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -92,21 +93,16 @@ Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
 Limit = Annotated[int, Field(ge=1, le=100)]
 
 
-class RequestModel(BaseModel):
+class RequestModel(DeferredModel):
     """The base of all request models."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-_building = threading.Lock()  # before 2.12, pydantic does not expect two threads to build one model
-
-
-def read(model: type[M], value: object) -> M:
-    """Validate a request. Its model is built at the first one: a process that recalls needs two of fifteen."""
-    if not model.__pydantic_complete__:
-        with _building:
-            model.model_rebuild()
-    return model.model_validate(value)
+@cache
+def validator(model: type[M]) -> Validator[M]:
+    """Reads requests of this model."""
+    return Validator(model)
 
 
 class EmptyRequest(RequestModel):
@@ -144,7 +140,7 @@ class RememberRequest(RequestModel):
         """The reserved object, which wins over the fields around it, and the metadata without it."""
         metadata = dict(self.metadata or {})
         if isinstance(metadata.get(ids.RESERVED), dict):
-            return read(ReservedMetadata, metadata.pop(ids.RESERVED)), metadata
+            return validator(ReservedMetadata).python(metadata.pop(ids.RESERVED)), metadata
         return ReservedMetadata(), metadata
 
 

@@ -15,9 +15,10 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from kronmem.api import paths
+from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core.calls import JSON, acknowledged
 from kronmem.core.exchange import Flow, Link, exchange
-from kronmem.core.wire import Body, Call, Reply, WireModel, parse_json
+from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError, ReplyError
 
 T = TypeVar("T")
@@ -33,19 +34,19 @@ _PART = re.compile(r".+\.part-[0-9a-f]{8}-\d+")
 _SPLIT = re.compile(r"kronmem-parts:([0-9a-f]{8}):(\d+)")
 
 
-class _BotwireValue(WireModel):
+class _BotwireValue(DeferredModel):
     value: str
 
 
-class _BotwireKey(WireModel):
+class _BotwireKey(DeferredModel):
     key: str
 
 
-class _BotwireKeys(WireModel):
+class _BotwireKeys(DeferredModel):
     keys: list[_BotwireKey]
 
 
-_VALUE, _KEYS = Body(_BotwireValue), Body(_BotwireKeys)
+_VALUE, _KEYS = Validator(_BotwireValue), Validator(_BotwireKeys)
 
 
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:

@@ -14,10 +14,11 @@ from pydantic_core import to_json
 
 from kronmem.api import ids, paths
 from kronmem.api.replies import RestoreReply
+from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
 from kronmem.core.filters import MemoryFilter, memory_filter
 from kronmem.core.steps import Asker, Flow
-from kronmem.core.wire import Body, Call, Reply, WireModel, parse_json
+from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.text import context
@@ -423,16 +424,16 @@ def health() -> Call[Health]:
     return Call("health", "GET", paths.HEALTH, _health)
 
 
-class _Up(WireModel):
+class _Up(DeferredModel):
     status: str = "ok"
     service: str = ""
     version: str = ""
 
 
-_UP = Body(_Up)
-_OBJECT = Body(dict[str, object])
-_ERASURE = Body(Erasure)
-_RESTORED_REPLY = Body(RestoreReply)
+_UP = Validator(_Up)
+_OBJECT = Validator(dict[str, object])
+_ERASURE = Validator(Erasure)
+_RESTORED_REPLY = Validator(RestoreReply)
 _RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "queued"}
 """The fields that a `RestoredMemory` takes."""
 

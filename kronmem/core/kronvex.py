@@ -36,8 +36,9 @@ from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.api.replies import ClearReply
+from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core.filters import MemoryFilter
-from kronmem.core.wire import Body, Reply, WireModel, parse_json
+from kronmem.core.wire import Reply, parse_json
 from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Explanation, Hit, Memory, Session
 
@@ -54,7 +55,7 @@ M = TypeVar("M", Memory, Hit)
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class WireMemory(WireModel):
+class WireMemory(DeferredModel):
     """A memory as any of the services writes it. Only the text is certain to be there."""
 
     model_config = ConfigDict(extra="allow")
@@ -97,7 +98,7 @@ class WireMemory(WireModel):
         return frozenset((*self.former, self.id, *([own] if isinstance(own, str) else [])))
 
 
-class _WireScores(WireModel):
+class _WireScores(DeferredModel):
     """Scores, beside a wrapped memory or inside a flat one. A service may give none."""
 
     similarity: Score | None = None
@@ -118,7 +119,7 @@ class _WireFlatHit(WireMemory, _WireScores):
     explanation: Explanation | None = None
 
 
-class _WireRecall(WireModel):
+class _WireRecall(DeferredModel):
     """`results` is the server's name, `memories` the tutorials'."""
 
     results: list[_WireHit] | None = None
@@ -130,7 +131,7 @@ class _WireContext(_WireRecall):
     context: str | None = None
 
 
-class WirePage(WireModel):
+class WirePage(DeferredModel):
     """One page of a listing. `next` exists on our own service only: pages there are cut by id, not by number."""
 
     memories: list[WireMemory]
@@ -139,23 +140,23 @@ class WirePage(WireModel):
     next: str | None = None
 
 
-class _WireSessions(WireModel):
+class _WireSessions(DeferredModel):
     sessions: list[Session]
 
 
-class _WireBatch(WireModel):
+class _WireBatch(DeferredModel):
     memories: list[WireMemory]
 
 
-_MEMORY = Body(WireMemory)
-_FOUND = Body(_WireRecall)
-_CONTEXT = Body(_WireContext)
-_PAGE = Body(WirePage)
-_AGENTS = Body(list[AgentInfo])
-_AGENT = Body(AgentInfo)
-_SESSIONS: Body[_WireSessions | list[Session]] = Body(_WireSessions | list[Session])
-_DELETED = Body(ClearReply)
-_BATCH = Body(_WireBatch)
+_MEMORY = Validator(WireMemory)
+_FOUND = Validator(_WireRecall)
+_CONTEXT = Validator(_WireContext)
+_PAGE = Validator(WirePage)
+_AGENTS = Validator(list[AgentInfo])
+_AGENT = Validator(AgentInfo)
+_SESSIONS: Validator[_WireSessions | list[Session]] = Validator(_WireSessions | list[Session])
+_DELETED = Validator(ClearReply)
+_BATCH = Validator(_WireBatch)
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────

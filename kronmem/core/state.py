@@ -11,9 +11,10 @@ from pydantic_core import to_json
 
 from kronmem.api import ids, paths
 from kronmem.api.replies import StateKeysReply
+from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import botwire, calls, inputs
 from kronmem.core.exchange import Flow, Link, Pause, exchange
-from kronmem.core.wire import Body, Call, Reply, WireModel, parse_json, unsupported
+from kronmem.core.wire import Call, Reply, parse_json, unsupported
 from kronmem.errors import ConfigError, ConflictError, NotFoundError, StatusError
 
 T = TypeVar("T")
@@ -23,14 +24,14 @@ class Missing(Exception):
     """There is nothing under this key."""
 
 
-class _WireState(WireModel):
+class _WireState(DeferredModel):
     """The part of a `StateReply` that is read; a service may leave the times out."""
 
     value: JsonValue
     updated_at: str | None = None
 
 
-_VALUE, _KEYS = Body(_WireState), Body(StateKeysReply)
+_VALUE, _KEYS = Validator(_WireState), Validator(StateKeysReply)
 
 
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:

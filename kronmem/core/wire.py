@@ -5,17 +5,17 @@ Pure data. A `Request` is ready to send: its path is quoted and its body encoded
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from kronmem.api import version
+from kronmem.api.validators import Validator
 from kronmem.errors import ReplyError, StatusError, UnsupportedError, status_class
 
 if TYPE_CHECKING:
@@ -166,44 +166,10 @@ def status_error(reply: Reply) -> StatusError:
     )
 
 
-class WireModel(BaseModel):
-    """The base of what is read from bodies. Built at the first body, see `Body`: a process reads few of them."""
-
-    model_config = ConfigDict(defer_build=True)
-
-
-_building = threading.Lock()  # before 2.12, pydantic does not expect two threads to build one model
-
-
-class Body(Generic[T]):
-    """A type that bodies are read as. Its validator is built at the first one."""
-
-    @overload
-    def __init__(self, model: type[T]) -> None: ...
-    @overload
-    def __init__(self, model: Any) -> None: ...  # a union is no type to type checkers
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._validate: Callable[[bytes], T] | None = None
-
-    def validate(self, body: bytes) -> T:
-        """The value; raises pydantic's `ValidationError`."""
-        return self._validate(body) if self._validate else self._first(body)
-
-    def _first(self, body: bytes) -> T:
-        with _building:
-            adapter: TypeAdapter[T] = TypeAdapter(self._model)
-            try:
-                return adapter.validate_json(body)
-            finally:
-                self._validate = adapter.validate_json
-
-
-def parse_json(model: Body[T], reply: Reply) -> T:
+def parse_json(model: Validator[T], reply: Reply) -> T:
     """Read the body as `model`; anything that does not fit is a `ReplyError` that does not echo the body."""
     try:
-        return model.validate(reply.body)
+        return model.json(reply.body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"

@@ -13,7 +13,7 @@ with Client("sqlite://") as client:
     assert client.recall("a", "tea")
 models = {name: model for name, model in vars(requests).items() if name.endswith("Request")}
 assert len(models) > 8
-assert {name for name, model in models.items() if model.__pydantic_complete__} == {"RememberRequest", "RecallRequest"}
+assert {name for name, model in models.items() if requests.validator(model).built} == {"RememberRequest", "RecallRequest"}
 assert not {"httpx", "numpy", "asyncio"} & set(__import__("sys").modules)
 """
 AT_ONCE = """
@@ -25,7 +25,7 @@ from kronmem.core.wire import Reply
 from kronmem.errors import ReplyError
 def first(start):
     start.wait()
-    listed = requests.read(requests.ListRequest, {"limit": "7"})
+    listed = requests.validator(requests.ListRequest).python({"limit": "7"})
     try:
         kronvex.memory(Reply(200, b"[]"), "a")
         raise AssertionError("a list is no memory")
