@@ -124,10 +124,10 @@ def _english() -> _Stemmer:
     sys.modules[alias.__name__] = alias
     try:
         return cast("_Stemmer", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer())
-    except ImportError:  # a package without files of its own, as in some bundles
-        from snowballstemmer import stemmer  # type: ignore[import-untyped]  # ships no types
+    except ImportError:  # a package without files of its own, as in some bundles; never PyStemmer's, of any version
+        from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # ships no types
 
-        return cast("_Stemmer", stemmer("english"))
+        return cast("_Stemmer", EnglishStemmer())
 
 
 _stemmer = _english()
