@@ -46,7 +46,12 @@ def build(options: argparse.Namespace) -> bytes:
     by_themselves = _encoded(encoder, "words", chosen.words, options.cache)
     sentences = [text for found in sets.values() for text in found]
     rows = fit.quantised(fit.rows(chosen.words, by_themselves, sentences, vectors))
-    return word_vectors.packed(zip((*chosen.words, *fit.CLASSES), (row.tobytes() for row in rows), strict=True))
+    return written([*chosen.words, *fit.CLASSES], rows)
+
+
+def written(words: Sequence[str], rows: np.ndarray) -> bytes:
+    """The table as a file, from its words and their rows of signed bytes."""
+    return word_vectors.packed(zip(words, (row.tobytes() for row in rows), strict=True))
 
 
 def _encoded(encoder: Encoder, name: str, texts: Sequence[str], cache: Path | None) -> np.ndarray:
