@@ -34,7 +34,7 @@ LOWEST = [
     "rich==13.8.0",
     "httpx==0.27.0",
     "pydantic==2.9.0",
-    "snowballstemmer==2.2.0",
+    "snowballstemmer==3.1.0",
     "starlette==1.0.1",
     "uvicorn==0.30.0",
     "anyio==4.5.0",

@@ -3,6 +3,7 @@ reserved `kronmem` object, ignore unknown fields, and refuse the rest as FastAPI
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
@@ -19,8 +20,10 @@ from pydantic import (
 from pydantic_core import from_json, to_json
 
 from kronmem.api import ids
+from kronmem.api.validators import DeferredModel, Validator
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 MAX_BATCH = 1000
 """Memories in one request: they are stored in one transaction, which others wait for."""
@@ -90,10 +93,16 @@ Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
 Limit = Annotated[int, Field(ge=1, le=100)]
 
 
-class RequestModel(BaseModel):
+class RequestModel(DeferredModel):
     """The base of all request models."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+@cache
+def validator(model: type[M]) -> Validator[M]:
+    """Reads requests of this model."""
+    return Validator(model)
 
 
 class EmptyRequest(RequestModel):
@@ -131,7 +140,7 @@ class RememberRequest(RequestModel):
         """The reserved object, which wins over the fields around it, and the metadata without it."""
         metadata = dict(self.metadata or {})
         if isinstance(metadata.get(ids.RESERVED), dict):
-            return ReservedMetadata.model_validate(metadata.pop(ids.RESERVED)), metadata
+            return validator(ReservedMetadata).python(metadata.pop(ids.RESERVED)), metadata
         return ReservedMetadata(), metadata
 
 

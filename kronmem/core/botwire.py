@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from kronmem.api import paths
+from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core.calls import JSON, acknowledged
 from kronmem.core.exchange import Flow, Link, exchange
 from kronmem.core.wire import Call, Reply, parse_json
@@ -33,19 +34,19 @@ _PART = re.compile(r".+\.part-[0-9a-f]{8}-\d+")
 _SPLIT = re.compile(r"kronmem-parts:([0-9a-f]{8}):(\d+)")
 
 
-class _BotwireValue(BaseModel):
+class _BotwireValue(DeferredModel):
     value: str
 
 
-class _BotwireKey(BaseModel):
+class _BotwireKey(DeferredModel):
     key: str
 
 
-class _BotwireKeys(BaseModel):
+class _BotwireKeys(DeferredModel):
     keys: list[_BotwireKey]
 
 
-_VALUE, _KEYS = TypeAdapter(_BotwireValue), TypeAdapter(_BotwireKeys)
+_VALUE, _KEYS = Validator(_BotwireValue), Validator(_BotwireKeys)
 
 
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:

@@ -9,11 +9,12 @@ from functools import partial
 from typing import NoReturn, TypeVar, cast
 from urllib.parse import quote
 
-from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic import JsonValue
 from pydantic_core import to_json
 
 from kronmem.api import ids, paths
 from kronmem.api.replies import RestoreReply
+from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
 from kronmem.core.filters import MemoryFilter, memory_filter
 from kronmem.core.steps import Asker, Flow
@@ -429,16 +430,16 @@ def health() -> Call[Health]:
     return Call("health", "GET", paths.HEALTH, _health)
 
 
-class _Up(BaseModel):
+class _Up(DeferredModel):
     status: str = "ok"
     service: str = ""
     version: str = ""
 
 
-_UP = TypeAdapter(_Up)
-_OBJECT = TypeAdapter(dict[str, object])
-_ERASURE = TypeAdapter(Erasure)
-_RESTORED_REPLY = TypeAdapter(RestoreReply)
+_UP = Validator(_Up)
+_OBJECT = Validator(dict[str, object])
+_ERASURE = Validator(Erasure)
+_RESTORED_REPLY = Validator(RestoreReply)
 _RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "queued"}
 """The fields that a `RestoredMemory` takes."""
 

@@ -32,11 +32,12 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.api.replies import ClearReply
+from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core.filters import MemoryFilter
 from kronmem.core.wire import Reply, parse_json
 from kronmem.errors import ReplyError
@@ -55,7 +56,7 @@ M = TypeVar("M", Memory, Hit)
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class WireMemory(BaseModel):
+class WireMemory(DeferredModel):
     """A memory as any of the services writes it, its fields in the order of `Memory`'s. Only the text is certain."""
 
     model_config = ConfigDict(extra="allow")
@@ -98,7 +99,7 @@ class WireMemory(BaseModel):
         return frozenset((*self.former, self.id, *([own] if isinstance(own, str) else [])))
 
 
-class _WireScores(BaseModel):
+class _WireScores(DeferredModel):
     """Scores, beside a wrapped memory or inside a flat one. A service may give none."""
 
     similarity: Score | None = None
@@ -119,7 +120,7 @@ class _WireFlatHit(WireMemory, _WireScores):
     explanation: Explanation | None = None
 
 
-class _WireRecall(BaseModel):
+class _WireRecall(DeferredModel):
     """`results` is the server's name, `memories` the tutorials'."""
 
     results: list[_WireHit] | None = None
@@ -131,7 +132,7 @@ class _WireContext(_WireRecall):
     context: str | None = None
 
 
-class WirePage(BaseModel):
+class WirePage(DeferredModel):
     """One page of a listing. `next` exists on our own service only: pages there are cut by id, not by number."""
 
     memories: list[WireMemory]
@@ -140,23 +141,23 @@ class WirePage(BaseModel):
     next: str | None = None
 
 
-class _WireSessions(BaseModel):
+class _WireSessions(DeferredModel):
     sessions: list[Session]
 
 
-class _WireBatch(BaseModel):
+class _WireBatch(DeferredModel):
     memories: list[WireMemory]
 
 
-_MEMORY = TypeAdapter(WireMemory)
-_FOUND = TypeAdapter(_WireRecall)
-_CONTEXT = TypeAdapter(_WireContext)
-_PAGE = TypeAdapter(WirePage)
-_AGENTS = TypeAdapter(list[AgentInfo])
-_AGENT = TypeAdapter(AgentInfo)
-_SESSIONS: TypeAdapter[_WireSessions | list[Session]] = TypeAdapter(_WireSessions | list[Session])
-_DELETED = TypeAdapter(ClearReply)
-_BATCH = TypeAdapter(_WireBatch)
+_MEMORY = Validator(WireMemory)
+_FOUND = Validator(_WireRecall)
+_CONTEXT = Validator(_WireContext)
+_PAGE = Validator(WirePage)
+_AGENTS = Validator(list[AgentInfo])
+_AGENT = Validator(AgentInfo)
+_SESSIONS: Validator[_WireSessions | list[Session]] = Validator(_WireSessions | list[Session])
+_DELETED = Validator(ClearReply)
+_BATCH = Validator(_WireBatch)
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────

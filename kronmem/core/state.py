@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic import JsonValue
 from pydantic_core import to_json
 
 from kronmem.api import ids, paths
 from kronmem.api.replies import StateKeysReply
+from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import botwire, calls, inputs
 from kronmem.core.exchange import Flow, Link, Pause, exchange
 from kronmem.core.wire import Call, Reply, parse_json, unsupported
@@ -23,14 +24,14 @@ class Missing(Exception):
     """There is nothing under this key."""
 
 
-class _WireState(BaseModel):
+class _WireState(DeferredModel):
     """The part of a `StateReply` that is read; a service may leave the times out."""
 
     value: JsonValue
     updated_at: str | None = None
 
 
-_VALUE, _KEYS = TypeAdapter(_WireState), TypeAdapter(StateKeysReply)
+_VALUE, _KEYS = Validator(_WireState), Validator(StateKeysReply)
 
 
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:

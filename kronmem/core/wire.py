@@ -11,10 +11,11 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from urllib.parse import quote
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from kronmem.api import version
+from kronmem.api.validators import Validator
 from kronmem.errors import ReplyError, StatusError, UnsupportedError, status_class
 
 if TYPE_CHECKING:
@@ -168,10 +169,10 @@ def status_error(reply: Reply) -> StatusError:
     )
 
 
-def parse_json(model: TypeAdapter[T], reply: Reply) -> T:
+def parse_json(model: Validator[T], reply: Reply) -> T:
     """Read the body as `model`; anything that does not fit is a `ReplyError` that does not echo the body."""
     try:
-        return model.validate_json(reply.body)
+        return model.json(reply.body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"

@@ -13,8 +13,9 @@ import sys
 import threading
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import ModuleType
 
 from kronmem.engine.store import Store
 from kronmem.errors import StoreError, TransportError
@@ -32,11 +33,15 @@ MADE_BY = "embeddings"
 _log = logging.getLogger("kronmem.engine")
 
 
-def cosine(question: Sequence[float], packed: bytes | None) -> float | None:
-    """How close a question's vector is to a stored one; `None` if there is none, or one of another model."""
-    if packed is None or len(packed) != 4 * len(question):
-        return None
-    return sum(map(float.__mul__, question, _unpack(packed)))
+def cosines(
+    question: Sequence[float], packed: Mapping[int, bytes], numpy: ModuleType | None = None
+) -> dict[int, float]:
+    """How close a question's vector is to each stored one; those of another model are left out."""
+    known = {key: vector for key, vector in packed.items() if len(vector) == 4 * len(question)}
+    if numpy is None or not known:
+        return {key: sum(map(float.__mul__, question, _unpack(vector))) for key, vector in known.items()}
+    rows = numpy.frombuffer(b"".join(known.values()), dtype="<f4").reshape(len(known), -1)
+    return dict(zip(known, (rows @ numpy.array(question)).tolist(), strict=True))
 
 
 def unit(vector: Sequence[float]) -> list[float]:

@@ -122,7 +122,7 @@ def _recall(engine: Engine, asked: Invocation[requests.RecallRequest]) -> replie
 
 def _search(body: requests.RecallRequest) -> Search:
     """As the engine takes it; the reserved object wins over the fields around it."""
-    reserved = body.kronmem or requests.ReservedSearch()
+    reserved = body.kronmem or requests.validator(requests.ReservedSearch).python({})
     query = body.query if body.query is not None else body.message
     return Search(
         query=query or "",

@@ -7,6 +7,7 @@ The spans lie in the index: change them and every database has to be indexed ane
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 WORDS = 60
 """A passage closes before the sentence that would take it past this: long enough for an answer and its subject."""
@@ -19,7 +20,8 @@ Span = tuple[int, int]
 
 # A word, or two characters of a script without spaces (about the length of a word there).
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
+_WORD = rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+"
+_ASCII_WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile("[.!?\u2026]+[\"')\\]\u201d\u2019]*(?=\\s)|[\u3002\uff01\uff1f]+[\u300d\u300f]?|\n+")
 
 
@@ -27,11 +29,17 @@ def split(text: str) -> list[Span]:
     """The passages of `text` in order, as (start, end); a short text is one passage, a blank one none."""
     if len(text) <= WORDS * 2:  # cannot hold more than sixty words of any script
         return _trimmed(text, 0, len(text))
-    words = [match.span() for match in _WORD.finditer(text)]
+    words = [match.span() for match in (_ASCII_WORD if text.isascii() else _word()).finditer(text)]
     if len(words) <= WORDS + STUB:
         return _trimmed(text, 0, len(text))
     counts = [window for first, last in _sentences(text, words) for window in _windows(first, last)]
     return [(words[first][0], words[last - 1][1]) for first, last in _packed(counts)]
+
+
+@lru_cache(maxsize=1)
+def _word() -> re.Pattern[str]:
+    """Takes milliseconds to compile: at the first text that needs it."""
+    return re.compile(_WORD)
 
 
 def _trimmed(text: str, start: int, end: int) -> list[Span]:

@@ -211,16 +211,6 @@ def gate(count: int) -> float:
     return 0.05 + 0.016 * math.log2(1 + min(count, 1000))
 
 
-def vector_gate(count: int) -> float:
-    """The same for words and vectors together: unrelated texts have a cosine of up to about a quarter."""
-    return 0.6 * gate(count) + 0.4 * 0.25
-
-
-def mix(words: float, closeness: float | None) -> float:
-    """Words and vector together; a memory without a vector yet is judged by its words."""
-    return words if closeness is None else 0.6 * min(words, 1.0) + 0.4 * max(closeness, 0.0)
-
-
 def confidence(similarity: float, age_days: float, memory_type: str, access_count: int) -> float:
     """Kronvex' formula: relevance, freshness by type, and use. `access_count` counts this recall."""
     inflection = _INFLECTION.get(memory_type, _OTHER_INFLECTION)

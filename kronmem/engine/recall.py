@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kronmem.engine import indexing, ranking, scoring, terms, vector_scan, word_vectors
-from kronmem.engine.embedding import cosine
-from kronmem.engine.scoring import MODEL, TABLE, Answers, Score
+from kronmem.engine.embedding import cosines
+from kronmem.engine.scoring import MODEL, MODEL_SHARE, TABLE, Answers, Score
 from kronmem.engine.store import Filter, Found, Reader, Row, Space
 from kronmem.engine.vector_scan import Codes
 
@@ -69,7 +69,8 @@ def search(
     """The best memories for a question; none when even the best is too weak to be meant."""
     within = rows.matching(space, asked.only) if asked.only != EVERYTHING else None
     words = _score(rows, space, ranking.ask(asked.query), within)
-    closeness = _closeness(rows, space, asked.query, words, codes, within)
+    scanned = scoring.SCANNED if embedded is None else scoring.SCANNED_BY_MODEL
+    closeness = _closeness(rows, space, asked.query, words, codes, within, scanned)
     sense = TABLE
     if embedded is not None:
         closeness, sense = _by_model(rows, space, closeness, embedded), MODEL
@@ -131,12 +132,13 @@ def _closeness(
     words: Mapping[int, float],
     codes: Codes,
     within: Collection[int] | None,
+    scanned: int,
 ) -> dict[int, float]:
     """How close in meaning the passages are that the scan names or that the words found first, by place."""
     question = word_vectors.vector(query)
     if not question:
         return {}
-    places = scoring.to_compare(words, codes.nearest(question, scoring.SCANNED, within))
+    places = scoring.to_compare(words, codes.nearest(question, scanned, within))
     numbers = dict(zip(places, map(indexing.number_of, places), strict=True))
     vectors = rows.vectors(space, list(dict.fromkeys(numbers.values())))
     if missing := set(numbers.values()) - vectors.keys():
@@ -153,11 +155,13 @@ def _unfilled(words: Mapping[int, float]) -> set[int]:
 
 
 def _by_model(rows: Reader, space: Space, closeness: dict[int, float], embedded: Sequence[float]) -> dict[int, float]:
-    """The same by the vectors of a model, where a memory has one; the others keep the table's."""
+    """The same with the vectors of a model, where a memory has one; the others keep the table's."""
     vectors = rows.embeddings(space, list(dict.fromkeys(map(indexing.number_of, closeness))))
-    known = {number: cosine(embedded, vector) for number, vector in vectors.items()}
+    known = cosines(embedded, vectors, vector_scan.numpy_for(vector_scan.COMPARED * len(vectors)))
     return {
-        place: close if (model := known.get(indexing.number_of(place))) is None else max(model, 0.0)
+        place: close
+        if (model := known.get(indexing.number_of(place))) is None
+        else MODEL_SHARE * max(model, 0.0) + (1 - MODEL_SHARE) * close
         for place, close in closeness.items()
     }
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
-from kronmem.api.requests import valid_id
+from kronmem.api.requests import valid_id, validator
 from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.engine import Engine, StoreSize
@@ -76,7 +76,7 @@ class Service:
     def _once(self, match: Match, request: Request, owner: str) -> Reply:
         route, ids = match.route, _ids(match)
         place = Place(owner, ids.get("agent", ""), request.timeout)
-        body = route.request.model_validate(_body(route, request))
+        body = validator(route.request).python(_body(route, request))
         return _reply(route.status, HANDLERS[route](self._engine, Invocation(place, ids, body, _key(request))))
 
 

@@ -27,15 +27,16 @@ _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_TOKEN = re.compile(
+_TOKEN = (
     rf"(?P<run>[{_UNSPACED}]+)"
     r"|(?P<word>[a-z][+#]{1,2}(?![^\W_])"  # c++, c#
     rf"|(?:(?![{_UNSPACED}])[^\W_])+(?:'(?:(?![{_UNSPACED}])[^\W_])+)*)"
     "|(?P<sign>[\u2600-\u27bf\U0001f000-\U0001faff])"
 )
-_ASCII_TOKEN = re.compile(r"[a-z][+#]{1,2}(?![^\W_])|[^\W_]+(?:'[^\W_]+)*", re.ASCII)
+_ASCII_TOKEN = re.compile(r"[a-z][+#]{1,2}(?![a-z0-9])|[a-z0-9]+(?:'[a-z0-9]+)*")
+"""The same for a text of ASCII alone: faster, and a process that meets no other need not compile the large one."""
 _WORD = re.compile(r"\b[^\W\d_](?:\w|['\u2019])*")
-_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_HAN = "[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 
 _STOPWORDS = """
     a about above after again against all also am an and any are as at be because been before being below between both
@@ -60,10 +61,11 @@ def fold(text: str) -> str:
 
 def tokens(text: str) -> Iterator[str]:
     """The words of `text` in order; pairs of characters where a script has no spaces; each emoji by itself."""
-    if text.isascii():  # no script without spaces, no emoji: the same words in a third of the time
-        yield from [_plain(word) if "'" in word else word[:MAX_TERM] for word in _ASCII_TOKEN.findall(text.lower())]
+    folded = text.lower() if text.isascii() else fold(text)
+    if folded.isascii():  # no script without spaces, no emoji: the same words in a third of the time
+        yield from [_plain(word) if "'" in word else word[:MAX_TERM] for word in _ASCII_TOKEN.findall(folded)]
         return
-    for match in _TOKEN.finditer(fold(text)):
+    for match in _compiled(_TOKEN).finditer(folded):
         if match.lastgroup == "run":
             yield from _pairs(match.group())
         else:
@@ -74,11 +76,18 @@ def _plain(word: str) -> str:
     return word.removesuffix("'s").replace("'", "")[:MAX_TERM]
 
 
+@lru_cache(maxsize=2)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Ranges of many thousand characters take milliseconds to compile: at the first text that needs them."""
+    return re.compile(pattern)
+
+
 def _pairs(run: str) -> Iterator[str]:
-    yield from _HAN.findall(run)
+    han = _compiled(_HAN)
+    yield from han.findall(run)
     if len(run) > 1:
         yield from (run[i : i + 2] for i in range(len(run) - 1))
-    elif not _HAN.match(run):
+    elif not han.match(run):
         yield run
 
 
@@ -118,10 +127,10 @@ def _english() -> _Stemmer:
     sys.modules[alias.__name__] = alias
     try:
         return cast("_Stemmer", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer())
-    except ImportError:  # a package without files of its own, as in some bundles
-        from snowballstemmer import stemmer  # type: ignore[import-untyped]  # ships no types
+    except ImportError:  # a package without files of its own, as in some bundles; never PyStemmer's, of any version
+        from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # ships no types
 
-        return cast("_Stemmer", stemmer("english"))
+        return cast("_Stemmer", EnglishStemmer())
 
 
 _stemmer = _english()

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import logging
+import struct
 import threading
 from collections.abc import Sequence
 
 import pytest
 
-from kronmem.engine.embedding import cosine, unit
+from kronmem.engine.embedding import cosines, unit
 from kronmem.engine.progress import progress
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.engine.store import Store
@@ -41,8 +42,17 @@ def wait_for(embed: Meanings, texts: int) -> None:
 def test_a_vector_becomes_a_cosine() -> None:
     assert unit([3.0, 4.0]) == [0.6, 0.8]
     assert unit([0.0, 0.0]) == [0.0, 0.0]
-    assert cosine([1.0], None) is None
-    assert cosine([1.0, 0.0], b"\x00" * 4) is None
+    assert cosines([0.6, 0.8], {7: struct.pack("<2f", 0.0, 1.0)}) == {7: pytest.approx(0.8)}
+
+
+def test_a_vector_of_another_model_is_not_compared() -> None:
+    assert cosines([1.0, 0.0], {7: b"\x00" * 4}) == {}
+
+
+def test_cosines_are_the_same_with_numpy() -> None:
+    numpy = pytest.importorskip("numpy")
+    stored = {key: struct.pack("<3f", *unit([key, 1.0, -key])) for key in range(40)}
+    assert cosines([0.6, 0.0, 0.8], stored, numpy) == pytest.approx(cosines([0.6, 0.0, 0.8], stored))
 
 
 def test_vectors_reorder_what_the_words_found(path: str) -> None:

@@ -62,3 +62,9 @@ def test_no_word_is_lost_and_every_passage_is_a_part_of_the_text(text: str) -> N
     assert all(at in covered for at, char in enumerate(text) if not char.isspace())
     assert spans == sorted(spans)
     assert all(start < end <= len(text) for start, end in spans)
+
+
+@given(st.lists(st.text("aZ9'. \n\t\x1c\x1f", min_size=1), min_size=20).map(" ".join))
+def test_a_text_of_ascii_alone_is_cut_as_one_with_other_scripts(text: str) -> None:
+    padded = "word " * 80 + text
+    assert passages.split(padded) == passages.split(padded + " \u2003")  # no word, but not ASCII

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-import random
+import hashlib
 import re
 import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from kronmem.engine import terms
@@ -46,13 +48,6 @@ def test_a_decomposed_accent_is_the_same_as_a_composed_one() -> None:
     assert terms.terms("cafe\u0301") == terms.terms("caf\u00e9") == terms.terms("cafe")
 
 
-def test_plain_ascii_has_the_same_words_as_the_same_text_beside_an_emoji() -> None:
-    chosen = random.Random(1)
-    for _ in range(2000):
-        text = "".join(chosen.choices("abcxyzABC019''+#__  .,-\x00\x1d\n/@s", k=chosen.randrange(100)))
-        assert [*terms.tokens(text), "\N{ROCKET}"] == list(terms.tokens(f"{text} \N{ROCKET}")), text
-
-
 def test_related_terms_come_with_their_similarity() -> None:
     assert ("difficulti", 0.71) in terms.related("troubl")
     assert terms.related("xyzzy") == []
@@ -71,7 +66,33 @@ def test_stems_are_those_of_the_snowball_package() -> None:
     assert {word: terms.stem(word) for word in words} == {word: theirs.stemWord(word) for word in words}
 
 
+def test_stems_are_those_that_stored_indexes_hold() -> None:
+    """If this fails, the stemmer has changed: indexes made before have to be made anew (a schema migration)."""
+    changed = [
+        "added",
+        "evening",
+        "international",
+        "interval",
+        "organize",
+        "paste",
+        "pathologist",
+        "skis",
+        "vying",
+    ]  # between 2.2 and 3.1
+    stems = ["add", "evening", "internat", "interval", "organiz", "paste", "patholog", "ski", "vie"]
+    assert [terms.stem(word) for word in changed] == stems
+    words = sorted(set(re.findall("[a-z]+", EVERYDAY.read_text("utf-8").lower())))
+    held = hashlib.sha256(" ".join(map(terms.stem, words)).encode()).hexdigest()
+    assert held == "89030e859bf0711a5f3c19877216cd3aa686c93b3fd39a5ca77f8ece0ca116af"
+
+
 def test_only_the_english_stemmer_is_loaded() -> None:
     code = "import sys, kronmem.engine.terms; print([name for name in sys.modules if name.endswith('_stemmer')])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded.strip() == "['kronmem.engine.snowball.english_stemmer']"
+
+
+@given(st.text(st.characters(codec="ascii")) | st.text("aZ9'+#_ -"))
+def test_a_text_of_ascii_alone_has_the_tokens_that_the_pattern_for_all_scripts_finds(text: str) -> None:
+    beside = list(terms.tokens(f"{text} 猫"))  # one character of another script, and the other pattern reads it
+    assert [*terms.tokens(text), "猫"] == beside

@@ -43,10 +43,15 @@ def build(options: argparse.Namespace) -> bytes:
     chosen = texts.gather(synsets, sources.vocabulary(options.weights), encoder.pieces)
     sets = {"examples": chosen.examples, "definitions": chosen.definitions, "templates": chosen.templates}
     vectors = np.concatenate([_encoded(encoder, name, found, options.cache) for name, found in sets.items()])
-    word_vectors = _encoded(encoder, "words", chosen.words, options.cache)
+    by_themselves = _encoded(encoder, "words", chosen.words, options.cache)
     sentences = [text for found in sets.values() for text in found]
-    rows = fit.quantised(fit.rows(chosen.words, word_vectors, sentences, vectors))
-    return word_vectors.packed(zip((*chosen.words, *fit.CLASSES), (row.tobytes() for row in rows), strict=True))
+    rows = fit.quantised(fit.rows(chosen.words, by_themselves, sentences, vectors))
+    return written([*chosen.words, *fit.CLASSES], rows)
+
+
+def written(words: Sequence[str], rows: np.ndarray) -> bytes:
+    """The table as a file, from its words and their rows of signed bytes."""
+    return word_vectors.packed(zip(words, (row.tobytes() for row in rows), strict=True))
 
 
 def _encoded(encoder: Encoder, name: str, texts: Sequence[str], cache: Path | None) -> np.ndarray:
