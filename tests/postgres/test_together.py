@@ -150,9 +150,7 @@ def assert_sound(url: str) -> None:
         ).fetchall()
         blocks = connection.execute("SELECT space, first, memories, packed FROM kronmem.postings").fetchall()
         memories = set(connection.execute("SELECT space, number FROM kronmem.memories").fetchall())
-    posted = [
-        {(space, place >> PLACE_BITS) for place, *_ in unpack(first, packed)} for space, first, _, packed in blocks
-    ]
+    posted = [{(space, place >> PLACE_BITS) for place, *_ in unpack(tuple(block))} for space, *block in blocks]
     assert wrong == []
-    assert [len(found) for found in posted] == [block[2] for block in blocks]
+    assert [len(found) for found in posted] == [memories for _, _, memories, _ in blocks]
     assert set().union(*posted) <= memories

@@ -9,11 +9,13 @@ An entry is one passage: 21 bits of its place, 4 of how many times, 7 of how man
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from kronmem.engine.postings import MAX_LENGTH, MAX_PART
 from kronmem.engine.store import PLACE_BITS, Indexed, Posting
 
+Block = tuple[int, int, bytes]
+"""The first number, how many memories, and their entries."""
 BLOCK_BITS = 9
 BLOCK = 1 << BLOCK_BITS
 """A block of a term that every memory has stays below 2 kB, beyond which PostgreSQL would move it out of its row."""
@@ -61,8 +63,11 @@ def _entry(head: int, times: int, length: int) -> bytes:
     return _LONG.pack(head | _FOLLOWS, times, length)
 
 
-def unpack(first: int, packed: bytes) -> list[Posting]:
+def unpack(block: Block) -> list[Posting]:
     """The postings of a block."""
+    first, _, packed = block
+    if is_plain(block):
+        return _unpack_plain(first, packed)
     base = first >> BLOCK_BITS << BLOCK_BITS + PLACE_BITS
     words = iter(struct.unpack(f">{len(packed) // 4}I", packed))
     found: list[Posting] = []
@@ -72,6 +77,64 @@ def unpack(first: int, packed: bytes) -> list[Posting]:
         else:
             found.append((base | word >> _PLACE_SHIFT, next(words), next(words)))
     return found
+
+
+def is_plain(block: Block) -> bool:
+    """Is every memory of the block one word of it? That is most blocks, and quickly read."""
+    first, memories, packed = block
+    return len(packed) == 4 * memories and not first & BLOCK - 1
+
+
+def _unpack_plain(first: int, packed: bytes) -> list[Posting]:
+    return _plain(first, struct.unpack(f">{len(packed) // 4}I", packed))
+
+
+def _plain(first: int, words: Iterable[int]) -> list[Posting]:
+    base = first << PLACE_BITS
+    return [(base | word >> _PLACE_SHIFT, word >> _TIMES_SHIFT & _MAX_TIMES, word & _FOLLOWS) for word in words]
+
+
+def newest(blocks: Sequence[Block], bound: int) -> list[Posting]:
+    """The postings of the newest memories of blocks that come newest first, at most `bound` memories."""
+    if not all(map(is_plain, blocks)):
+        return _cut([posting for block in blocks for posting in unpack(block)], bound)
+    found: list[Posting] = []
+    for first, _, packed in blocks:
+        found += _unpack_plain(first, packed[: 4 * (bound - len(found))])
+    return found
+
+
+def newest_among(blocks: Sequence[Block], within: Collection[int], bound: int) -> list[Posting]:
+    """The same of these memories alone."""
+    if not all(map(is_plain, blocks)):
+        postings = (posting for block in blocks for posting in unpack(block))
+        return _cut([posting for posting in postings if posting[0] >> PLACE_BITS in within], bound)
+    found: list[Posting] = []
+    for first, memories, packed in blocks:
+        words = struct.unpack(f">{memories}I", packed)
+        found += _plain(first, [word for word in words if first | word >> _NUMBER_SHIFT in within])
+        if len(found) >= bound:
+            break
+    return found[:bound]
+
+
+def _cut(postings: list[Posting], bound: int) -> list[Posting]:
+    numbers = {place >> PLACE_BITS for place, _, _ in postings}
+    if len(numbers) <= bound:
+        return postings
+    oldest = sorted(numbers, reverse=True)[bound - 1]
+    return [posting for posting in postings if posting[0] >> PLACE_BITS >= oldest]
+
+
+def oldest(blocks: Sequence[Block], bound: int) -> int:
+    """The oldest of the newest `bound` memories of blocks that have so many."""
+    if not all(map(is_plain, blocks)):
+        return min(newest(blocks, bound))[0] >> PLACE_BITS
+    for first, memories, packed in blocks:
+        if memories >= bound:
+            return first | int.from_bytes(packed[4 * bound - 4 : 4 * bound], "big") >> _NUMBER_SHIFT
+        bound -= memories
+    raise ValueError("there are fewer")
 
 
 def replaced(packed: bytes, changes: Mapping[int, bytes]) -> tuple[int, bytes]:
