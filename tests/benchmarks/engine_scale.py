@@ -35,6 +35,8 @@ from kronmem.engine.store import NewRow
 PARTITION = 1000
 BATCH = 1000
 WORDS = 12
+PATIENCE = 300.0
+"""Seconds for a batch, on whatever machine: being slow is what is measured."""
 
 
 class Language:
@@ -287,7 +289,7 @@ def fill_all(engines: dict[str, Engine], language: Language, first: int, last: i
         texts = list(islice(source, BATCH))
         for name, engine in engines.items():
             began = time.perf_counter()
-            engine.remember(Place("", f"agent-{start // PARTITION}"), [NewRow(t) for t in texts])
+            engine.remember(Place("", f"agent-{start // PARTITION}", PATIENCE), [NewRow(t) for t in texts])
             spent[name] += time.perf_counter() - began
     return spent
 
