@@ -19,7 +19,7 @@ LENGTH_BITS = 20
 MAX_LENGTH = (1 << LENGTH_BITS) - 1
 _PART = struct.Struct("<HHH")
 """One passage of a posting: `passage << 2 | kind`, how many times the term occurs there, how many terms it has."""
-_MOST = 0xFFFF
+MAX_PART = 0xFFFF
 """The largest number that a field of `_PART` holds."""
 
 
@@ -60,7 +60,7 @@ def pack_parts(places: Sequence[tuple[int, int]], indexed: Indexed) -> tuple[int
     if len(lengths) == 1:
         return kinds[0], min(places[0][1], MAX_LENGTH), min(lengths[0], MAX_LENGTH), None
     packed = (
-        _PART.pack(passage << 2 | kinds[passage], min(times, _MOST), min(lengths[passage], _MOST))
+        _PART.pack(passage << 2 | kinds[passage], min(times, MAX_PART), min(lengths[passage], MAX_PART))
         for passage, times in places
     )
     return 0, 0, 0, b"".join(packed)

@@ -83,7 +83,7 @@ def load(server: Postgres, folder: Path, seconds: float, *, kill: bool) -> list[
         if kill:
             for client in clients:  # once everybody has stored some and forgotten some
                 assert client.stdout is not None
-                for _ in range(5):
+                for _ in range(2):
                     client.stdout.readline()
             server.kill()
             server.start()

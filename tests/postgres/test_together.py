@@ -12,6 +12,8 @@ import pytest
 
 from kronmem import Client, ConflictError, TransportError
 from kronmem.core.exchange import Retry
+from kronmem.engine.postgres.posting_blocks import unpack
+from kronmem.engine.store import PLACE_BITS
 from tests.engine.calling import Caller, Clock, calling
 from tests.engine.test_remembering import ID, with_id
 from tests.postgres.proxy import Proxy
@@ -146,8 +148,9 @@ def assert_sound(url: str) -> None:
             LEFT JOIN kronmem.memories AS m ON m.space = s.id GROUP BY s.id
             HAVING s.count <> count(m.number) OR s.last < max(m.number)"""
         ).fetchall()
-        lost = connection.execute(
-            """SELECT count(*) FROM kronmem.postings AS p LEFT JOIN kronmem.memories AS m USING (space, number)
-            WHERE m.number IS NULL"""
-        ).fetchone()
-    assert (wrong, lost) == ([], (0,))
+        blocks = connection.execute("SELECT space, first, memories, packed FROM kronmem.postings").fetchall()
+        memories = set(connection.execute("SELECT space, number FROM kronmem.memories").fetchall())
+    posted = [{(space, place >> PLACE_BITS) for place, *_ in unpack(tuple(block))} for space, *block in blocks]
+    assert wrong == []
+    assert [len(found) for found in posted] == [memories for _, _, memories, _ in blocks]
+    assert set().union(*posted) <= memories

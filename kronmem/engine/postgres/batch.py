@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from kronmem.engine.columns import changing
+from kronmem.engine.postgres.inverted_index import add_blocks, rewrite
+from kronmem.engine.postgres.posting_blocks import first_of, pack
 from kronmem.engine.postgres.transaction import Transaction, Value
-from kronmem.engine.postings import LENGTH_BITS, digest, pack_parts
+from kronmem.engine.postings import digest, posted
 from kronmem.engine.store import Indexed, Receipt, Row
-
-Waiting = tuple[str, int, int, int, int, bytes]
-"""A posting: term, space, number of the memory, how many times among how many terms, and in which passages."""
 
 
 @dataclass
@@ -20,14 +19,25 @@ class Batch:
     """Rows not yet sent, and the names under which they will be found."""
 
     memories: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
-    postings: list[Waiting] = field(default_factory=lambda: list[Waiting]())
-    meanings: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
+    postings: dict[tuple[str, int, int], list[bytes]] = field(
+        default_factory=lambda: defaultdict[tuple[str, int, int], list[bytes]](list)
+    )
+    """By term, space and first number: entries of new memories."""
+    changes: dict[tuple[int, int], dict[str, dict[int, bytes]]] = field(
+        default_factory=lambda: dict[tuple[int, int], dict[str, dict[int, bytes]]]()
+    )
+    """By space, first number, term and number: entries of older memories that have changed; none if they go."""
+    unindexed: dict[int, set[int]] = field(default_factory=lambda: defaultdict[int, set[int]](set))
+    """By space, the memories whose vectors go; before new ones come."""
+    meanings: dict[tuple[int, int], Sequence[Value]] = field(
+        default_factory=lambda: dict[tuple[int, int], Sequence[Value]]()
+    )
     receipts: list[Sequence[Value]] = field(default_factory=lambda: list[Sequence[Value]]())
     names: set[object] = field(default_factory=lambda: set[object]())
 
     def __bool__(self) -> bool:
         """Is there anything to send?"""
-        return bool(self.memories or self.postings or self.meanings or self.receipts)
+        return bool(self.memories or self.postings or self.changes or self.unindexed or self.meanings or self.receipts)
 
     def add_memory(self, space: int, row: Row, passages: int) -> None:
         """Let a memory wait."""
@@ -36,40 +46,57 @@ class Batch:
         self.names |= {(space, row.id), (space, row.session_id, row.key), text_name(space, row)}
 
     def add_index(self, space: int, number: int, indexed: Indexed) -> None:
-        """Let the index entries of a memory wait."""
-        for term, places in indexed.terms.items():
-            kind, times, length, parts = pack_parts(places, indexed)
-            # The kind shares a column: two bits beside a length that fits twenty.
-            self.postings.append((term, space, number, times, kind << LENGTH_BITS | length, parts or b""))
-        self.postings += [(label, space, number, 0, 0, b"") for label in indexed.labels]
+        """Let the index entries of a new memory wait."""
+        first = first_of(number, len(indexed.lengths))
+        for term, entries in pack(number, indexed):
+            self.postings[term, space, first].append(entries)
+        self._add_meaning(space, number, indexed)
+
+    def replace_index(self, space: int, old: Row, indexed: Indexed) -> int:
+        """Let the index entries of a changed memory wait; how many terms it had."""
+        words = self.remove_index(space, old)
+        changed = self._changed(space, old.number, len(indexed.lengths))
+        for term, entries in pack(old.number, indexed):
+            changed.setdefault(term, {})[old.number] = entries
+        self._add_meaning(space, old.number, indexed)
+        return words
+
+    def remove_index(self, space: int, row: Row) -> int:
+        """Let the removal of a memory's index entries wait; how many terms it had."""
+        terms, words = posted(row)
+        changed = self._changed(space, row.number, row.passages)
+        for term in terms:
+            changed.setdefault(term, {})[row.number] = b""
+        self.unindexed[space].add(row.number)
+        self.meanings.pop((space, row.number), None)
+        return words
+
+    def _changed(self, space: int, number: int, passages: int) -> dict[str, dict[int, bytes]]:
+        return self.changes.setdefault((space, first_of(number, passages)), {})
+
+    def _add_meaning(self, space: int, number: int, indexed: Indexed) -> None:
         if indexed.codes:
-            self.meanings.append((space, number, indexed.codes, indexed.vectors))
+            self.meanings[space, number] = (space, number, indexed.codes, indexed.vectors)
 
     def add_receipt(self, space: int, client_id: str, receipt: Receipt, now: float) -> None:
         """Let a receipt wait."""
         self.receipts.append((space, client_id, receipt.memory_id, receipt.body, receipt.deduplicated, now))
         self.names.add((space, client_id, "receipt"))
 
-    def _send_postings(self, session: Transaction) -> None:
-        if not session.distributed:
-            # In the order of the index: its pages fill up instead of being split in the middle.
-            rows = sorted(self.postings, key=itemgetter(1, 0, 2))
-            session.run(_POSTING, [list(column) for column in zip(*rows, strict=True)])
-            return
-        # Rows from a function are copied to their shard in a two-phase commit, which a node's failure leaves unfinished
-        # for a minute; rows as values go there in the node's own transaction.
-        for first in range(0, len(self.postings), _ROWS):
-            rows = self.postings[first : first + _ROWS]
-            session.run(f"{_POSTING_ROWS} {', '.join([_ROW] * len(rows))}", [value for row in rows for value in row])
-
     def send(self, session: Transaction) -> None:
-        """Insert everything."""
+        """Write everything."""
         if self.memories:
             session.run_many(_MEMORY, self.memories)
         if self.postings:
-            self._send_postings(session)
+            waiting = self.postings.items()
+            add_blocks(session, ((*at, len(entries), b"".join(reversed(entries))) for at, entries in waiting))
+        for (space, first), changed in self.changes.items():
+            rewrite(session, space, first, changed)
+        for space, numbers in self.unindexed.items():
+            for sql in _UNINDEX:
+                session.run(sql, (space, sorted(numbers)))
         if self.meanings:
-            session.run_many(_MEANING, self.meanings)
+            session.run_many(_MEANING, self.meanings.values())
         if self.receipts:
             session.run_many(_RECEIPT, self.receipts)
 
@@ -80,12 +107,9 @@ CHANGING = (
 )
 _INSERTED = ("space", "number", "id", "created", "accessed", "role", "successor", "passages", *CHANGING)
 _MEMORY = f"INSERT INTO kronmem.memories({', '.join(_INSERTED)}) VALUES ({', '.join(['%s'] * len(_INSERTED))})"
-_POSTING = """INSERT INTO kronmem.postings(term, space, number, times, length, parts)
-    SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[])"""
-_POSTING_ROWS = "INSERT INTO kronmem.postings(term, space, number, times, length, parts) VALUES"
-_ROW = "(%s, %s, %s, %s, %s, %s)"
-_ROWS = 500
-"""Postings a statement: it may have 65,535 values."""
+_UNINDEX = tuple(
+    f"DELETE FROM kronmem.{table} WHERE space = %s AND number = ANY(%s)" for table in ("meanings", "embeddings")
+)
 _MEANING = """INSERT INTO kronmem.meanings VALUES (%s, %s, %s, %s)
     ON CONFLICT(space, number) DO UPDATE SET codes = excluded.codes, vectors = excluded.vectors"""
 _RECEIPT = """INSERT INTO kronmem.receipts(space, client, memory, body, deduplicated, at)

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kronmem.engine.columns import space_of
+from kronmem.engine.postgres.inverted_index import InvertedIndex
 from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.schema import UNFILLED
 from kronmem.engine.postgres.transaction import Transaction, Value
-from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
-from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
+from kronmem.engine.postings import erased_digest, labels_of
+from kronmem.engine.store import Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
 from kronmem.errors import StoreError
 
 BITS = 32
@@ -144,42 +145,20 @@ class PostgresReader:
     # What they are found by
 
     def matching(self, space: Space, only: Filter) -> frozenset[int]:
-        sql = "SELECT number FROM kronmem.postings WHERE space = %s AND term = %s"
-        lists = [self._ask(sql, (space.id, label)) for label in labels_of(only)]
+        index = InvertedIndex(self._ask, space)
+        found = [index.labelled(label) for label in labels_of(only)]
         if only.since is not None or only.until is not None:
             where, values = self._where(space, Filter(since=only.since, until=only.until), None)
-            lists.append(self._ask(f"SELECT number FROM kronmem.memories WHERE {where}", values))
-        return frozenset[int].intersection(*(frozenset[int](row[0] for row in found) for found in lists))
+            rows = self._ask(f"SELECT number FROM kronmem.memories WHERE {where}", values)
+            found.append(frozenset(row[0] for row in rows))
+        return frozenset[int].intersection(*found)
 
     def postings(self, space: Space, bounds: Mapping[str, int], within: frozenset[int] | None) -> dict[str, Found]:
-        if within is not None:
-            return self._postings_within(space, bounds, within)
-        if space.last < max(bounds.values(), default=0):
-            rows = self._ask(_POSTINGS_OF, (list(bounds), space.id))  # in so small a space bounds save nothing
-            unpacked = {term: unpack_parts(at) for term, at in _by_term(bounds, rows).items()}
-            return {term: Found(at, len(at), cut=False) for term, at in unpacked.items()}
-        rows = self._ask(_NEWEST, (list(bounds), list(bounds.values()), space.id))
-        found = _by_term(bounds, rows)
-        return {term: _cut(space, found[term], bound) for term, bound in bounds.items()}
-
-    def _postings_within(self, space: Space, bounds: Mapping[str, int], within: frozenset[int]) -> dict[str, Found]:
-        seen = self._ask(_SEEN, (list(bounds), list(bounds.values()), space.id))
-        spread = {
-            term: spread_of(space, count, oldest) if count == bounds[term] else count for term, count, oldest in seen
-        }
-        few = [term for term in bounds if SEEK * len(within) <= spread[term]]
-        many = [term for term in bounds if term not in few]
-        numbers = list(within)
-        rows = self._ask(_AT, (space.id, few, numbers)) if few and numbers else []
-        rows += self._ask(_AMONG, (many, [bounds[term] for term in many], space.id, numbers)) if many else []
-        found = _by_term(bounds, rows)
-        return {
-            t: Found(unpack_parts(found[t]), spread[t], t not in few and len(found[t]) == b) for t, b in bounds.items()
-        }
+        index = InvertedIndex(self._ask, space)
+        return index.newest(bounds) if within is None else index.within(bounds, within)
 
     def terms_like(self, space: Space, start: str, limit: int) -> list[str]:
-        end = start + "\U0010ffff"
-        return [row[0] for row in self._ask(_TERMS_LIKE, (space.id, start, end, space.id, end, limit))]
+        return InvertedIndex(self._ask, space).terms_like(start, limit)
 
     def codes(self, space: Space, after: int) -> Iterable[tuple[int, bytes]]:
         sql = "SELECT number, codes FROM kronmem.meanings WHERE space = %s AND number > %s ORDER BY number"
@@ -246,27 +225,6 @@ class PostgresReader:
         return str(found[0][0]) if found else None
 
 
-_ASKED = "FROM unnest(%s::text[], %s::bigint[]) AS asked(term, bound) CROSS JOIN LATERAL"
-_NEW = """SELECT number, times, length, parts FROM kronmem.postings
-    WHERE space = %s AND term = asked.term COLLATE "C" ORDER BY number DESC LIMIT asked.bound"""
-_NEWEST = f"SELECT asked.term, number, times, length, parts {_ASKED} ({_NEW}) AS found"
-_SEEN = f"SELECT asked.term, count, oldest {_ASKED} (SELECT count(*), min(number) AS oldest FROM ({_NEW}) AS n) AS seen"
-_POSTINGS_OF = """SELECT asked.term, number, times, length, parts
-    FROM unnest(%s::text[]) AS asked(term) CROSS JOIN LATERAL (
-    SELECT number, times, length, parts FROM kronmem.postings
-    WHERE space = %s AND term = asked.term COLLATE "C" ORDER BY number DESC) AS found"""
-_AT = """SELECT term, number, times, length, parts FROM kronmem.postings
-    WHERE space = %s AND term = ANY(%s) AND number = ANY(%s) ORDER BY number DESC"""
-# IS TRUE: else the planner turns the list of numbers into a join and reads each term's postings to their end.
-_AMONG = f"""SELECT asked.term, number, times, length, parts {_ASKED} (
-    {_NEW.replace("ORDER BY", "AND (number IN (SELECT unnest(%s::bigint[]))) IS TRUE ORDER BY")}) AS found"""
-# One seek a term: DISTINCT would walk through all postings of each.
-_TERMS_LIKE = """WITH RECURSIVE alike(term) AS (
-        (SELECT term FROM kronmem.postings WHERE space = %s AND term >= %s AND term < %s ORDER BY term LIMIT 1)
-        UNION ALL SELECT (SELECT next.term FROM kronmem.postings AS next WHERE next.space = %s
-            AND next.term > alike.term AND next.term < %s ORDER BY next.term LIMIT 1)
-        FROM alike WHERE alike.term IS NOT NULL)
-    SELECT term FROM alike WHERE term IS NOT NULL LIMIT %s"""
 # UNION, not UNION ALL: damaged rows in which two memories supersede each other still have an end.
 FORMER = """WITH RECURSIVE chain(successor) AS (SELECT %s::uuid UNION
     SELECT m.id FROM kronmem.memories AS m JOIN chain ON m.successor = chain.successor WHERE m.space = %s)"""
@@ -302,25 +260,6 @@ def read_row(row: Any) -> Row:
         superseded_by=successor,
         passages=passages,
     )
-
-
-_Packed = tuple[int, int, int, bytes | None]
-
-
-def _by_term(terms: Iterable[str], rows: Iterable[Any]) -> dict[str, list[_Packed]]:
-    found: dict[str, list[_Packed]] = {term: [] for term in terms}
-    for term, number, times, length, parts in rows:
-        place = number << PLACE_BITS | length >> LENGTH_BITS
-        found[term].append((place, times, length & MAX_LENGTH, parts))
-    return found
-
-
-def _cut(space: Space, found: list[_Packed], bound: int) -> Found:
-    postings = unpack_parts(found)
-    if len(found) < bound:
-        return Found(postings, len(postings), cut=False)
-    spread = spread_of(space, bound, found[-1][0] >> PLACE_BITS) * len(postings) / bound
-    return Found(postings, spread, cut=True)
 
 
 def _is_uuid(memory_id: str) -> bool:

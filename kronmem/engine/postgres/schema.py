@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kronmem.engine.postgres.keys import lock_key, space_key
+from kronmem.engine.postgres.posting_blocks import MIGRATE
 from kronmem.engine.postgres.transaction import Transaction
 from kronmem.errors import StoreError
 
@@ -25,9 +26,8 @@ ADD_SALT = "INSERT INTO kronmem.settings VALUES ('salt', %s) ON CONFLICT(name) D
 _TEXT = 'text COLLATE "C"'
 
 
-# Room for access counts in the one; in the other, an index-only scan reads what a vacuum has seen: do not wait for it
-# until a fifth of a large table is new.
-_STORAGE = {"memories": "fillfactor = 85", "postings": "autovacuum_vacuum_insert_scale_factor = 0.05"}
+# Room for access counts in the one, for blocks that grow in the other.
+_STORAGE = {"memories": "fillfactor = 85", "postings": "fillfactor = 90"}
 
 
 def _parts(name: str, partitions: int) -> list[str]:
@@ -70,11 +70,12 @@ _TABLES = (
     "CREATE INDEX memories_expiry ON kronmem.memories(expires, space) WHERE expires IS NOT NULL",
     "CREATE INDEX memories_pinned ON kronmem.memories(space, number) WHERE pinned",
     "CREATE INDEX memories_unfilled ON kronmem.memories(space, number) WHERE passages = 0 AND successor IS NULL",
+    # Postings are packed (posting_blocks.py): a row and an index entry for each would be three times their size. No
+    # indexed column changes when a memory is added, so that a block grows within its page.
     f"""CREATE TABLE kronmem.postings(
-        space bigint NOT NULL, number integer NOT NULL, times integer NOT NULL, length integer NOT NULL,
-        term {_TEXT} NOT NULL, parts bytea NOT NULL) PARTITION BY HASH (space)""",
-    # Everything in the index: a recall reads a few short runs of it and never the table, however large the others are.
-    "CREATE UNIQUE INDEX postings_term ON kronmem.postings(space, term, number) INCLUDE (times, length, parts)",
+        space bigint NOT NULL, first integer NOT NULL, memories smallint NOT NULL, term {_TEXT} NOT NULL,
+        packed bytea NOT NULL) PARTITION BY HASH (space)""",
+    "CREATE UNIQUE INDEX postings_term ON kronmem.postings(space, term, first)",
     # Tables of their own: an access count rewrites its row, and a vector is larger than the memory it belongs to.
     """CREATE TABLE kronmem.meanings(
         space bigint NOT NULL, number integer NOT NULL, codes bytea NOT NULL, vectors bytea NOT NULL,
@@ -196,8 +197,7 @@ _COPY = (
     """INSERT INTO kronmem.memories SELECT r.space, created, expires, created, NULL, id, NULL, number, accessed, 0,
         pinned, digest, session, '', NULL, type, tags, metadata, content
         FROM kronmem.memory AS m JOIN renamed AS r ON r.old = m.space""",
-    """INSERT INTO kronmem.postings SELECT r.space, number, times, length, term, ''
-        FROM kronmem.posting AS p JOIN renamed AS r ON r.old = p.space""",
+    MIGRATE,
     """INSERT INTO kronmem.receipts SELECT r.space, client, memory, body, deduplicated, at
         FROM kronmem.receipt AS c JOIN renamed AS r ON r.owner = c.owner AND r.name = c.name""",
     """INSERT INTO kronmem.states SELECT r.space, key, value, created, updated

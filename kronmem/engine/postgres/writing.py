@@ -20,7 +20,7 @@ from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReader, key, read_row
 from kronmem.engine.postgres.schema import ADD_SALT, UNFILLED
 from kronmem.engine.postgres.transaction import Transaction, Value
-from kronmem.engine.postings import digest, erased_digest, posted
+from kronmem.engine.postings import digest, erased_digest
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
 from kronmem.errors import StoreError
 
@@ -168,29 +168,25 @@ class PostgresWriter(PostgresReader):
             self._count(space, 1, passages, sum(indexed.lengths), row.number)
         return key(space.id, row.number)
 
-    def _unpost(self, space_id: int, row: Row) -> int:
-        """Take the index entries of a memory out; the answer is how many terms it had."""
-        terms, words = posted(row)
-        sql = "DELETE FROM kronmem.postings WHERE space = %s AND number = %s AND term = ANY(%s)"
-        self._run(sql, (space_id, row.number, terms))
-        for table in ("meanings", "embeddings"):
-            self._run(f"DELETE FROM kronmem.{table} WHERE space = %s AND number = %s", (space_id, row.number))
-        return words
+    def _change(self, sql: str, values: Sequence[Value]) -> None:
+        """Change rows of memories. Their index entries may go on waiting: those of many are written together."""
+        if self._new.memories:
+            self._send()
+        self._session.run(sql, values)
 
     def revise(self, space: Space, old: Row, new: Row, indexed: Indexed | None = None) -> None:
         sets = ", ".join(f"{column} = %s" for column in (*CHANGING, "passages"))
         passages = new.passages if indexed is None else len(indexed.lengths)
         sql = f"UPDATE kronmem.memories SET {sets} WHERE space = %s AND number = %s"
-        self._run(sql, (*changing(new, new.said_at), passages, space.id, new.number))
+        self._change(sql, (*changing(new, new.said_at), passages, space.id, new.number))
         if indexed is not None:
-            words = self._unpost(space.id, old)
-            self._new.add_index(space.id, new.number, indexed)
+            words = self._new.replace_index(space.id, old, indexed)
             self._count(space, 0, passages - (old.passages or 1), sum(indexed.lengths) - words, 0, 1)
 
     def supersede(self, space: Space, old: Row, successor: str) -> None:
-        self._count(space, -1, -(old.passages or 1), -self._unpost(space.id, old))
         sql = "UPDATE kronmem.memories SET successor = %s::uuid, passages = 0 WHERE space = %s AND number = %s"
-        self._run(sql, (successor, space.id, old.number))
+        self._change(sql, (successor, space.id, old.number))
+        self._count(space, -1, -(old.passages or 1), -self._new.remove_index(space.id, old))
 
     def delete(self, space: Space, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -199,12 +195,12 @@ class PostgresWriter(PostgresReader):
     def _delete(self, space: Space, row: Row) -> None:
         self._last.pop(space.id, None)
         if row.superseded_by is None:
-            self._count(space, -1, -(row.passages or 1), -self._unpost(space.id, row))
-            self._run(_DELETE_FORMER, (row.id, space.id, space.id))
+            self._change(_DELETE_FORMER, (row.id, space.id, space.id))
+            self._count(space, -1, -(row.passages or 1), -self._new.remove_index(space.id, row))
         else:
             sql = "UPDATE kronmem.memories SET successor = %s::uuid WHERE space = %s AND successor = %s::uuid"
-            self._run(sql, (row.superseded_by, space.id, row.id))
-        self._run("DELETE FROM kronmem.memories WHERE space = %s AND number = %s", (space.id, row.number))
+            self._change(sql, (row.superseded_by, space.id, row.id))
+        self._change("DELETE FROM kronmem.memories WHERE space = %s AND number = %s", (space.id, row.number))
 
     def clear(self, space: Space, session_id: str | None, before: float | None) -> None:
         if session_id is None and before is None:
@@ -303,6 +299,7 @@ class PostgresWriter(PostgresReader):
             WHERE space = %s AND number = %s AND successor IS NULL
             ON CONFLICT(space, number) DO UPDATE SET vector = excluded.vector"""
         values = [(vector, key >> BITS, key & (1 << BITS) - 1) for key, vector in sorted(embeddings)]
+        self._send()
         self._session.run_many(sql, values)
 
     def forget_embeddings(self) -> None:
