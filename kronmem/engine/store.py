@@ -275,6 +275,10 @@ class Writer(Reader, Protocol):
         """Change a current memory in place; `indexed` comes along when its index entries have changed."""
         ...
 
+    def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
+        """Give a memory that `unfilled` found in the same transaction the index entries of this schema."""
+        ...
+
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         """Make a current memory history: it keeps its row and loses its index entries."""
         ...
@@ -323,8 +327,8 @@ class Store(Protocol):
         """Do `work` in a write, and answer its result once that is durable; may share a transaction with others."""
         ...
 
-    def note(self) -> AbstractContextManager[Writer]:
-        """A write that may be lost and never waits: `DeadlineError` when it would have to."""
+    def note(self, timeout: float = 0.0) -> AbstractContextManager[Writer]:
+        """A write that may be lost; waits for others no longer than that, and by default not at all."""
         ...
 
     def scrub(self, timeout: float) -> bool:

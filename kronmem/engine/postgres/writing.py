@@ -187,6 +187,9 @@ class PostgresWriter(PostgresReader):
             self._new.add_index(space.id, new.number, indexed)
             self._count(space, 0, passages - (old.passages or 1), sum(indexed.lengths) - words, 0, 1)
 
+    def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
+        self.revise(space, row, row, indexed)
+
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         self._count(space, -1, -(old.passages or 1), -self._unpost(space.id, old))
         sql = "UPDATE kronmem.memories SET successor = %s::uuid, passages = 0 WHERE space = %s AND number = %s"
