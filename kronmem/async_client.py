@@ -526,6 +526,14 @@ class AsyncClient:
                 restored += await self._run(calls.restore(agent_id, part))
         return restored
 
+    async def describe(
+        self, agent_id: str, *, description: str | None = None, metadata: Mapping[str, JsonValue] | None = None
+    ) -> AgentInfo:
+        """Describe an agent, for people who look at it; it is made if it is not there. None leaves a field as it is."""
+        fields = calls.description(description, metadata, self._wiring.redacted)
+        flow = flows.describe(agent_id, fields, self._wiring.link, self._timeout)
+        return await self._drive(flow, "describe", agent_id)
+
     async def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
         return await self._run(calls.agents())

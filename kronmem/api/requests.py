@@ -152,6 +152,7 @@ class RestoredMemory(RequestModel):
     tags: Tags = ()
     created_at: AwareDatetime
     updated_at: AwareDatetime | None = None
+    said_at: AwareDatetime | None = None
     expires_at: AwareDatetime | None = None
     pinned: bool = False
     access_count: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0

@@ -405,6 +405,28 @@ def create_agent(name: str) -> Call[AgentInfo]:
     return Call("agents", "POST", paths.AGENTS, kronvex.agent, body=to_json({"name": name}), headers=JSON)
 
 
+def agent(agent_id: str) -> Call[AgentInfo | None]:
+    """One agent; None when there is none."""
+    parse: Callable[[Reply], AgentInfo | None] = kronvex.agent
+    return _of_agent("describe", "GET", paths.AGENT, agent_id, parse, lambda: None)
+
+
+def description(
+    text: str | None, metadata: Mapping[str, JsonValue] | None, change: Callable[[str], str]
+) -> dict[str, JsonValue]:
+    """The fields that describe an agent, every text in them changed; without those that stay as they are."""
+    given: dict[str, JsonValue] = {"description": text, "metadata": None if metadata is None else dict(metadata)}
+    return {name: _changed(value, change) for name, value in given.items() if value is not None}
+
+
+def describe(agent_id: str, fields: Mapping[str, JsonValue]) -> Call[AgentInfo]:
+    """Describe an agent, which is made if it is not there."""
+    named = inputs.identifier(agent_id, "agent_id")
+    return Call(
+        "describe", "PATCH", paths.AGENT, kronvex.agent, named, body=to_json(dict(fields)), headers=JSON, creates=True
+    )
+
+
 def update_agent(ref: str, name: str, metadata: dict[str, JsonValue]) -> Call[AgentInfo]:
     """Rename an agent by the service's own id of it."""
     body = to_json({"name": name, "metadata": metadata})

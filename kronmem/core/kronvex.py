@@ -68,6 +68,7 @@ class WireMemory(BaseModel):
     metadata: dict[str, JsonValue] | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    said_at: datetime | None = None
     expires_at: datetime | None = None
     role: str | None = None
     key: str | None = None
@@ -359,6 +360,7 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
         "metadata": metadata,
         "created_at": wire.created_at,
         "updated_at": wire.updated_at,
+        "said_at": wire.said_at,
         "expires_at": wire.expires_at,
         "pinned": own_pin if isinstance(own_pin, bool) else bool(wire.pinned),
         "role": _own(wire.role, ours.get("role")),

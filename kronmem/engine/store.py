@@ -103,12 +103,17 @@ class Filter:
 
 @dataclass(frozen=True)
 class Page:
-    """Which part of a list: past the first `offset`, or after the memory with this number and access count."""
+    """Which part of a list: past the first `offset`, or after the memory with this number and access count.
+
+    A list with history goes by when memories were made and then said, so that a memory comes before its former texts,
+    which have higher numbers; `moment` is both times of the memory that the page comes after.
+    """
 
     sort: Sort = "recent"
     limit: int = 20
     offset: int = 0
     after: tuple[int, int] | None = None
+    moment: tuple[float, float] | None = None
 
 
 PLACE_BITS = 12
