@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
@@ -486,8 +487,8 @@ class Client:
         No fragment stays in the raw files of an embedded database; `complete` is False while a reader keeps one, or
         where the service cannot erase. Late retries of erased memories store nothing for 30 days.
         """
-        flow = flows.erase(agent_id, self._wiring.link, self._timeout)
-        whole = flow if self._post is None else self._post.erase(agent_id, flow)
+        flow = partial(flows.erase, agent_id, self._wiring.link)
+        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow)
         return self._drive(whole, "erase", agent_id)
 
     def restore(self, agent_id: str, memories: Iterable[Memory]) -> int:

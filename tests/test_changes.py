@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -226,18 +229,45 @@ def test_no_fragment_of_an_erased_text_is_left_in_the_files_of_a_service(kind: s
         assert b"stays here" in raw(tmp_path)
 
 
+HOLD = """
+import sqlite3, sys
+reader = sqlite3.connect(sys.argv[1], isolation_level=None)
+reader.execute("BEGIN")
+reader.execute("SELECT count(*) FROM memories").fetchone()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Another process reads the file and does not end."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        yield
+        process.communicate()
+
+
 @pytest.mark.slow
-def test_an_erasure_that_a_reader_of_the_file_holds_up_is_not_complete(tmp_path: Path) -> None:
-    with ServedKronmem(tmp_path / "memory.db") as server, Client(server.url, outbox=False, timeout=60.0) as client:
-        client.remember("ada", "zanzibar")
-        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM memories").fetchone()
-        assert client.erase("ada").complete is False
-        reader.execute("COMMIT")
-        reader.close()
-        assert client.erase("ada").complete is True
-        assert b"zanzibar" not in raw(tmp_path)
+@pytest.mark.parametrize("outbox", [False, True])
+@pytest.mark.parametrize("kind", ["embedded", "served"])
+def test_an_erasure_that_a_reader_holds_up_ends_within_the_deadline_and_is_not_complete(
+    tmp_path: Path, kind: str, outbox: bool
+) -> None:
+    path, queue = tmp_path / "memory.db", tmp_path / "outbox.db"
+    with ServedKronmem(path) if kind == "served" else nullcontext() as server:
+        url = server.url if server else f"sqlite:///{path}"
+        # Less than the service would wait by itself, for a client that says nothing of its deadline.
+        with Client(url, outbox=queue if outbox else False, timeout=4.5) as client:
+            client.remember("ada", "zanzibar")
+            with held(path):
+                gone = client.erase("ada")
+                assert (gone.memories, gone.complete) == (1, False)
+                assert list(client.memories("ada", history=True)) == []
+            assert client.erase("ada").complete is True
+            assert b"zanzibar" not in raw(tmp_path)
 
 
 def test_what_is_restored_is_what_an_export_holds() -> None:

@@ -167,6 +167,12 @@ class RestoreRequest(RequestModel):
     memories: Annotated[tuple[RestoredMemory, ...], Field(min_length=1, max_length=MAX_BATCH), at_most(MAX_BATCH)]
 
 
+class EraseRequest(RequestModel):
+    """How many seconds to wait for readers that keep the files from being cleaned; a client waits a little longer."""
+
+    wait: Annotated[float, Field(ge=0, le=3600)] | None = None
+
+
 class ClearRequest(RequestModel):
     """Which memories to delete: those of a session, those created before a time, or both."""
 

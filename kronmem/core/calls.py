@@ -326,9 +326,10 @@ def clear_some(agent_id: str, session_id: str | None, before: datetime) -> Call[
     return _of_agent("clear", "POST", paths.CLEAR_SOME, agent_id, kronvex.deleted, int, body=to_json(fields))
 
 
-def erase(agent_id: str) -> Call[Erasure]:
-    """Remove everything of an agent."""
-    return _of_agent("erase", "POST", paths.ERASE, agent_id, partial(parse_json, _ERASURE), _nothing_erased)
+def erase(agent_id: str, wait: float) -> Call[Erasure]:
+    """Remove everything of an agent; the service waits so many seconds for readers of its files."""
+    parse, body = partial(parse_json, _ERASURE), to_json({"wait": round(min(wait, 3600.0), 3)})
+    return _of_agent("erase", "POST", paths.ERASE, agent_id, parse, _nothing_erased, body=body)
 
 
 def delete_agent(agent_id: str) -> Call[None]:

@@ -118,7 +118,8 @@ def describe(agent_id: str, fields: dict[str, JsonValue], link: Link, timeout: f
 def erase(agent_id: str, link: Link, timeout: float) -> Flow[Erasure]:
     """Remove everything of an agent; where the service cannot erase, delete the agent, which is not complete."""
     try:
-        return (yield from exchange(calls.erase(agent_id), link, timeout))
+        # The service stops waiting for readers of its files while there is time left to answer.
+        return (yield from exchange(calls.erase(agent_id, timeout / 2), link, timeout))
     except StatusError as error:
         if not _lacks_route(error):
             raise

@@ -238,8 +238,8 @@ def _summary(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.Summary
 
 
 @_handles(routes.ERASE)
-def _erase(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.EraseReply:
-    gone, complete = engine.erase(asked.place)
+def _erase(engine: Engine, asked: Invocation[requests.EraseRequest]) -> replies.EraseReply:
+    gone, complete = engine.erase(asked.place, asked.body.wait)
     return {
         "memories": gone.memories,
         "history": gone.history,

@@ -154,16 +154,19 @@ class OutboxWriter:
         """Delete waiting rows, then stored ones: a cleared memory must not come back out of the queue."""
         return (yield from self._cancelled(agent_id, session_id, before)) + (yield from flow)
 
-    def erase(self, agent_id: str, flow: Flow[Erasure]) -> Flow[Erasure]:
-        """Erase waiting rows and those that say where a memory was delivered, then everything at the service."""
+    def erase(self, agent_id: str, flow: Callable[[float], Flow[Erasure]]) -> Flow[Erasure]:
+        """Erase waiting rows and those that say where a memory was delivered, then everything at the service.
+
+        The file has half of the time; `flow` erases at the service within the seconds that are left.
+        """
+        ends = time.monotonic() + self._timeout
         waiting = yield from self._cancelled(agent_id, None, None)
-        clean = not self.exists() or (yield from self._erased(agent_id))
-        done = yield from flow
+        clean = not self.exists() or (yield from self._erased(agent_id, ends - self._timeout / 2))
+        done = yield from flow(max(ends - time.monotonic(), self._timeout / 4))
         return done.model_copy(update={"queued": waiting, "complete": done.complete and clean})
 
-    def _erased(self, agent_id: str) -> Flow[bool]:
-        """Erase the rows of an agent from the file; one that is being sent is waited for."""
-        ends = time.monotonic() + self._timeout
+    def _erased(self, agent_id: str, ends: float) -> Flow[bool]:
+        """Erase the rows of an agent from the file; one that is being sent is waited for until then."""
         while True:
             left = max(ends - time.monotonic(), 0.0)
             if (yield from local(partial(self.ask, lambda file, lane: file.erase(lane, agent_id), left))):

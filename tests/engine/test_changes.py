@@ -365,6 +365,23 @@ def test_an_erasure_that_a_reader_holds_up_says_so(tmp_path: Path) -> None:
     assert b"zanzibar" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
+def test_a_file_that_cannot_be_rewritten_in_time_stays_as_it_was_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with calling(str(path)) as call:
+        for number in range(30):
+            call.remember(f"number {number} " + " ".join(f"word{n}" for n in range(200)))
+        store = call.service._engine._store
+        with store.write(5.0) as rows:
+            rows.set_setting("remains", "1")
+        assert store.scrub(0.0) is False
+        with store.read(5.0) as rows:
+            assert rows.setting("remains") == "1"
+        assert len(call.contents()) == 30
+        assert store.scrub(60.0) is True
+        with store.read(5.0) as rows:
+            assert rows.setting("remains") is None
+
+
 def test_a_state_is_written_only_over_the_value_that_was_read(call: Caller) -> None:
     assert call("PUT", "state/k", {"value": 1, "if_updated_at": None})[0] == 200
     assert call("PUT", "state/k", {"value": 2, "if_updated_at": None})[0] == 409
