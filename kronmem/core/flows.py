@@ -90,6 +90,11 @@ def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memor
     return kronvex.to_memory(row, agent_id)
 
 
+def update(agent_id: str, memory_id: str, link: Link, timeout: float, change: calls.MemoryChange) -> Flow[Memory]:
+    """Change a memory in place."""
+    return (yield from exchange(calls.update(agent_id, memory_id, change), link, timeout))
+
+
 def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[list[Memory]]:
     """A memory and its former texts; a service that keeps none has only the memory."""
     if "history" not in link.lacks:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -200,6 +205,44 @@ def test_a_file_without_the_time_it_was_said_takes_the_last_change_for_it() -> N
     assert imported(one(content="in Paris", key="city", **times)) == "Imported 1.\n"
     (line,) = [one for one in lines(run("export")) if "content" in one]
     assert line["said_at"] == "2022-01-01T00:00:00Z"
+
+
+@pytest.mark.slow
+def test_imports_of_one_file_at_once_and_one_that_was_interrupted_store_it_once(tmp_path: Path) -> None:
+    here, there = f"sqlite:///{tmp_path}/here.db", f"sqlite:///{tmp_path}/there.db"
+    with Client(here, outbox=False) as client:
+        for number in range(400):
+            client.remember("ada", f"fact {number}", key=f"key {number % 50}")
+    whole = dump(here)
+    (tmp_path / "all.jsonl").write_text(run("export", "--url", here).stdout)
+    command = [sys.executable, "-m", "kronmem", "import", str(tmp_path / "all.jsonl"), "--url", there]
+
+    def started() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    interrupted = started()
+    while not stored(tmp_path / "there.db") and interrupted.poll() is None:
+        time.sleep(0.005)
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.communicate()
+    assert interrupted.returncode in (0, 130)
+    for process in [started(), started(), started()]:
+        _, errors = process.communicate()
+        assert (process.returncode, errors) == (0, b"")
+    assert dump(there) == whole
+
+
+def stored(path: Path) -> int:
+    """How many memories are in a file that may not be a database yet."""
+    if not path.exists():
+        return 0
+    db = sqlite3.connect(path)
+    try:
+        return int(db.execute("SELECT count(*) FROM memories").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        db.close()
 
 
 def imported(text: str) -> str:
