@@ -20,6 +20,8 @@ from kronmem.errors import KronmemError
 
 BATCH = 50
 """Memories a transaction: at a fifth of a millisecond each, nobody who wants to write waits for long."""
+BATCH_BESIDE_CALLERS = 10
+"""The same while this process is called: a caller who writes waits for such a transaction."""
 QUIET = 1.0
 """Seconds without a call after which the callers of this process are taken to be away."""
 LEASE = 30.0
@@ -80,15 +82,17 @@ class Filler:
             began = time.monotonic()
             if not self._holds_lease(rows):
                 return not rows.is_filled(), _RETRY
-            found = rows.unfilled(BATCH)
+            found = rows.unfilled(min(BATCH, BATCH_BESIDE_CALLERS) if self._is_called() else BATCH)
             for space, row in found:
                 rows.fill(space, row, indexed(row))
         return bool(found), self._rest(time.monotonic() - began)
 
     def _rest(self, worked: float) -> float:
         """As long as it worked while somebody calls, so that half of the time is theirs; else next to nothing."""
-        called = time.monotonic() - self._called < QUIET
-        return min(worked if called else worked / 20, _RETRY)
+        return min(worked if self._is_called() else worked / 20, _RETRY)
+
+    def _is_called(self) -> bool:
+        return time.monotonic() - self._called < QUIET
 
     def _end_lease(self, rows: Writer) -> None:
         """Let the next process begin at once."""
