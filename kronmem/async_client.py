@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import anyio.to_thread
 from pydantic import JsonValue
 
 from kronmem.core import calls, flows, inputs
-from kronmem.core.exchange import Flow, Retry, exchange
+from kronmem.core.exchange import Flow, Link, Retry, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
@@ -458,8 +458,7 @@ class AsyncClient:
 
     async def get(self, agent_id: str, memory_id: str) -> Memory:
         """Read one memory, current or superseded; `NotFoundError` when there is none of that id."""
-        flow = flows.get(agent_id, memory_id, self._wiring.link, self._timeout)
-        return await self._drive(flow, "get", agent_id, memory_id)
+        return await self._by_id("get", agent_id, memory_id, flows.get)
 
     async def update(
         self,
@@ -481,12 +480,11 @@ class AsyncClient:
         changed = self._wiring.change(
             content=content, memory_type=memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl_days=ttl_days
         )
-        return await self._run(calls.update(agent_id, memory_id, changed))
+        return await self._by_id("update", agent_id, memory_id, partial(flows.update, change=changed))
 
     async def history(self, agent_id: str, memory_id: str) -> list[Memory]:
         """List a memory and the texts it took the place of, newest first, the current one included."""
-        flow = flows.history(agent_id, memory_id, self._wiring.link, self._timeout)
-        return await self._drive(flow, "history", agent_id)
+        return await self._by_id("history", agent_id, memory_id, flows.history)
 
     async def forget(self, agent_id: str, memory_id: str) -> None:
         """Delete one memory; `NotFoundError` when there is none of that id."""
@@ -511,8 +509,8 @@ class AsyncClient:
         No fragment stays in the raw files of an embedded database; `complete` is False while a reader keeps one, or
         where the service cannot erase. Late retries of erased memories store nothing for 30 days.
         """
-        flow = flows.erase(agent_id, self._wiring.link, self._timeout)
-        whole = flow if self._post is None else self._post.erase(agent_id, flow)
+        flow = partial(flows.erase, agent_id, self._wiring.link)
+        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow)
         return await self._drive(whole, "erase", agent_id)
 
     async def restore(self, agent_id: str, memories: Iterable[Memory]) -> int:
@@ -525,6 +523,14 @@ class AsyncClient:
             for part in self._wiring.exported(memories):
                 restored += await self._run(calls.restore(agent_id, part))
         return restored
+
+    async def describe(
+        self, agent_id: str, *, description: str | None = None, metadata: Mapping[str, JsonValue] | None = None
+    ) -> AgentInfo:
+        """Describe an agent, for people who look at it; it is made if it is not there. None leaves a field as it is."""
+        fields = calls.description(description, metadata, self._wiring.redacted)
+        flow = flows.describe(agent_id, fields, self._wiring.link, self._timeout)
+        return await self._drive(flow, "describe", agent_id)
 
     async def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
@@ -567,6 +573,17 @@ class AsyncClient:
     async def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)
         return await self._drive(flow, name or call.name, call.agent_id, call.subject)
+
+    async def _by_id(
+        self, name: str, agent_id: str, memory_id: str, about: Callable[[str, str, Link, float], Flow[T]]
+    ) -> T:
+        link, timeout = self._wiring.link, self._timeout
+        if self._post is None:
+            flow = about(agent_id, memory_id, link, timeout)
+        else:
+            ask = partial(about, agent_id)
+            flow = self._post.by_id(agent_id, memory_id, lambda known, left: ask(known, link, left), link, timeout)
+        return await self._drive(flow, name, agent_id, memory_id)
 
     async def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         if self._post is not None and not self._post.looked:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 from pydantic import JsonValue
 
 from kronmem.core import calls, flows, inputs
-from kronmem.core.exchange import Flow, Retry, exchange
+from kronmem.core.exchange import Flow, Link, Retry, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
@@ -433,8 +434,7 @@ class Client:
 
     def get(self, agent_id: str, memory_id: str) -> Memory:
         """Read one memory, current or superseded; `NotFoundError` when there is none of that id."""
-        flow = flows.get(agent_id, memory_id, self._wiring.link, self._timeout)
-        return self._drive(flow, "get", agent_id, memory_id)
+        return self._by_id("get", agent_id, memory_id, flows.get)
 
     def update(
         self,
@@ -456,12 +456,11 @@ class Client:
         changed = self._wiring.change(
             content=content, memory_type=memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl_days=ttl_days
         )
-        return self._run(calls.update(agent_id, memory_id, changed))
+        return self._by_id("update", agent_id, memory_id, partial(flows.update, change=changed))
 
     def history(self, agent_id: str, memory_id: str) -> list[Memory]:
         """List a memory and the texts it took the place of, newest first, the current one included."""
-        flow = flows.history(agent_id, memory_id, self._wiring.link, self._timeout)
-        return self._drive(flow, "history", agent_id)
+        return self._by_id("history", agent_id, memory_id, flows.history)
 
     def forget(self, agent_id: str, memory_id: str) -> None:
         """Delete one memory; `NotFoundError` when there is none of that id."""
@@ -486,8 +485,8 @@ class Client:
         No fragment stays in the raw files of an embedded database; `complete` is False while a reader keeps one, or
         where the service cannot erase. Late retries of erased memories store nothing for 30 days.
         """
-        flow = flows.erase(agent_id, self._wiring.link, self._timeout)
-        whole = flow if self._post is None else self._post.erase(agent_id, flow)
+        flow = partial(flows.erase, agent_id, self._wiring.link)
+        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow)
         return self._drive(whole, "erase", agent_id)
 
     def restore(self, agent_id: str, memories: Iterable[Memory]) -> int:
@@ -500,6 +499,14 @@ class Client:
             for part in self._wiring.exported(memories):
                 restored += self._run(calls.restore(agent_id, part))
         return restored
+
+    def describe(
+        self, agent_id: str, *, description: str | None = None, metadata: Mapping[str, JsonValue] | None = None
+    ) -> AgentInfo:
+        """Describe an agent, for people who look at it; it is made if it is not there. None leaves a field as it is."""
+        fields = calls.description(description, metadata, self._wiring.redacted)
+        flow = flows.describe(agent_id, fields, self._wiring.link, self._timeout)
+        return self._drive(flow, "describe", agent_id)
 
     def agents(self) -> list[AgentInfo]:
         """List the agents that this key (or this file) holds."""
@@ -542,6 +549,15 @@ class Client:
     def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)
         return self._drive(flow, name or call.name, call.agent_id, call.subject)
+
+    def _by_id(self, name: str, agent_id: str, memory_id: str, about: Callable[[str, str, Link, float], Flow[T]]) -> T:
+        link, timeout = self._wiring.link, self._timeout
+        if self._post is None:
+            flow = about(agent_id, memory_id, link, timeout)
+        else:
+            ask = partial(about, agent_id)
+            flow = self._post.by_id(agent_id, memory_id, lambda known, left: ask(known, link, left), link, timeout)
+        return self._drive(flow, name, agent_id, memory_id)
 
     def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         if self._post is not None and not self._post.looked:

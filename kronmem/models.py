@@ -25,6 +25,8 @@ class Memory(_Model):
     created_at: datetime | None = None
     updated_at: datetime | None = None
     """When anything about it last changed; None if it never did."""
+    said_at: datetime | None = None
+    """When its present text was said: decides which of two memories under one key is the newer."""
     expires_at: datetime | None = None
     pinned: bool = False
     role: str | None = None

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kronmem import Client, ConfigError, ConflictError, InvalidInputError, KronmemError, Memory, NotFoundError
+from kronmem import (
+    Client,
+    ConfigError,
+    ConflictError,
+    InvalidInputError,
+    KronmemError,
+    Memory,
+    NotFoundError,
+    TransportError,
+)
 from kronmem.api.requests import RestoredMemory
 from kronmem.core import calls
 from tests.conftest import opened
@@ -226,18 +238,92 @@ def test_no_fragment_of_an_erased_text_is_left_in_the_files_of_a_service(kind: s
         assert b"stays here" in raw(tmp_path)
 
 
+def test_a_queued_memory_is_read_changed_and_told_by_the_id_it_was_queued_under(tmp_path: Path, kind: str) -> None:
+    with ServedKronmem(tmp_path / "memory.db") as server, shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+        changed = client.update("ada", client.remember_later("ada", A, key="city"), tags=["seen"])
+        assert (changed.content, changed.tags) == (A, ("seen",))
+        assert client.get("ada", client.remember_later("ada", B, key="city")).content == B
+        told = client.history("ada", client.remember_later("ada", C, key="city"))
+        assert [one.content for one in told] == [C, B, A]
+        with pytest.raises(NotFoundError):
+            client.update("ada", "never-queued", tags=["seen"])
+
+
+def test_a_change_of_a_memory_that_cannot_be_delivered_is_an_outage_and_not_unknown(tmp_path: Path) -> None:
+    with ServedKronmem(tmp_path / "memory.db") as server:
+        url = server.url
+        with Client(url, outbox=tmp_path / "o.db", timeout=5.0) as client:
+            client.remember("ada", A)
+    with Client(url, outbox=tmp_path / "o.db", timeout=2.0) as client:
+        queued = client.remember_later("ada", B)
+        with pytest.raises(TransportError):
+            client.update("ada", queued, content=C)
+        assert [one.content for one in client.outbox.list()] == [B]
+
+
+def test_a_key_stands_in_the_session_that_a_callable_names_at_each_call(client: Any) -> None:
+    session = ["one"]
+    scoped = client.agent(lambda: "ada", session_id=lambda: session[0])
+    scoped.remember(A, key="city")
+    session[0] = "two"
+    scoped.remember(B, key="city")
+    session[0] = "one"
+    scoped.remember(C, key="city")
+    found = [(one.content, one.session_id) for one in client.memories("ada", history=True)]
+    assert found == [(C, "one"), (B, "two"), (A, "one")]
+    assert [one.content for one in client.memories("ada")] == [C, B]
+
+
+def test_a_forgotten_memory_has_no_history_and_one_without_a_former_text_keeps_the_rest(client: Any) -> None:
+    first, second, third = (client.remember("ada", text, key="city") for text in (A, B, C))
+    client.forget("ada", second.id)
+    assert [one.content for one in client.history("ada", first.id)] == [C, A]
+    client.forget("ada", third.id)
+    for one in (first, second, third):
+        with pytest.raises(NotFoundError):
+            client.history("ada", one.id)
+    assert list(client.memories("ada", history=True)) == []
+
+
+HOLD = """
+import sqlite3, sys
+reader = sqlite3.connect(sys.argv[1], isolation_level=None)
+reader.execute("BEGIN")
+reader.execute("SELECT count(*) FROM memories").fetchone()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Another process reads the file and does not end."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        yield
+        process.communicate()
+
+
 @pytest.mark.slow
-def test_an_erasure_that_a_reader_of_the_file_holds_up_is_not_complete(tmp_path: Path) -> None:
-    with ServedKronmem(tmp_path / "memory.db") as server, Client(server.url, outbox=False, timeout=60.0) as client:
-        client.remember("ada", "zanzibar")
-        reader = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM memories").fetchone()
-        assert client.erase("ada").complete is False
-        reader.execute("COMMIT")
-        reader.close()
-        assert client.erase("ada").complete is True
-        assert b"zanzibar" not in raw(tmp_path)
+@pytest.mark.parametrize("outbox", [False, True])
+@pytest.mark.parametrize("kind", ["embedded", "served"])
+def test_an_erasure_that_a_reader_holds_up_ends_within_the_deadline_and_is_not_complete(
+    tmp_path: Path, kind: str, outbox: bool
+) -> None:
+    path, queue = tmp_path / "memory.db", tmp_path / "outbox.db"
+    with ServedKronmem(path) if kind == "served" else nullcontext() as server:
+        url = server.url if server else f"sqlite:///{path}"
+        # Less than the service would wait by itself, for a client that says nothing of its deadline.
+        with Client(url, outbox=queue if outbox else False, timeout=4.5) as client:
+            client.remember("ada", "zanzibar")
+            with held(path):
+                gone = client.erase("ada")
+                assert (gone.memories, gone.complete) == (1, False)
+                assert list(client.memories("ada", history=True)) == []
+            assert client.erase("ada").complete is True
+            assert b"zanzibar" not in raw(tmp_path)
 
 
 def test_what_is_restored_is_what_an_export_holds() -> None:

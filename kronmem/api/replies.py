@@ -24,6 +24,7 @@ class MemoryReply(TypedDict):
     tags: list[str]
     created_at: Timestamp
     updated_at: Timestamp | None
+    said_at: Timestamp
     access_count: int
     expires_at: Timestamp | None
     pinned: bool

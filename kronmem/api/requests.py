@@ -161,6 +161,7 @@ class RestoredMemory(RequestModel):
     tags: Tags = ()
     created_at: AwareDatetime
     updated_at: AwareDatetime | None = None
+    said_at: AwareDatetime | None = None
     expires_at: AwareDatetime | None = None
     pinned: bool = False
     access_count: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
@@ -173,6 +174,12 @@ class RestoreRequest(RequestModel):
     """Exported memories to keep as they were, the oldest first, all or none."""
 
     memories: Annotated[tuple[RestoredMemory, ...], Field(min_length=1, max_length=MAX_BATCH), at_most(MAX_BATCH)]
+
+
+class EraseRequest(RequestModel):
+    """How many seconds to wait for readers that keep the files from being cleaned; a client waits a little longer."""
+
+    wait: Annotated[float, Field(ge=0, le=3600)] | None = None
 
 
 class ClearRequest(RequestModel):

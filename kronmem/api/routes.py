@@ -29,6 +29,7 @@ class Route(Generic[B_co, R_co]):
     request: type[B_co]
     reply: type[R_co]
     status: int = 200
+    body_optional: bool = False
 
     @property
     def has_body(self) -> bool:
@@ -61,7 +62,7 @@ RESTORE = Route("POST", paths.RESTORE, requests.RestoreRequest, replies.RestoreR
 CLEAR_SOME = Route("POST", paths.CLEAR_SOME, requests.ClearRequest, replies.ClearReply)
 HISTORY = Route("GET", paths.HISTORY, requests.EmptyRequest, replies.HistoryReply)
 SUMMARY = Route("GET", paths.SUMMARY, requests.EmptyRequest, replies.SummaryReply)
-ERASE = Route("POST", paths.ERASE, requests.EmptyRequest, replies.EraseReply)
+ERASE = Route("POST", paths.ERASE, requests.EraseRequest, replies.EraseReply, body_optional=True)
 GET_MEMORY = Route("GET", paths.MEMORY, requests.EmptyRequest, replies.MemoryReply)
 UPDATE_MEMORY = Route("PATCH", paths.MEMORY, requests.UpdateRequest, replies.MemoryReply)
 FORGET = Route("DELETE", paths.MEMORY, requests.EmptyRequest, NoneType, 204)

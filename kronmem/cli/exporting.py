@@ -21,23 +21,24 @@ Json = Annotated[bool, typer.Option("--json", help="JSON Lines, as always.")]
 
 
 def export(agent: options.AnyAgent = None, output: Output = None, url: options.Url = None, json: Json = True) -> None:
-    """Write memories with their history, and state, as JSON Lines: of one agent, or of all of them.
+    """Write memories with their history, state and descriptions as JSON Lines: of one agent, or of all of them.
 
     A file is complete or not there: it is written beside its place, readable by you alone, and renamed at the end.
     """
     with printing.connected(url) as client, _written(output) as out:
         # By id and written by name: at Kronvex two agents may have one name, and a name may hold any character.
-        agents = [(one.id, one.name) for one in client.agents() if agent in (None, one.name)]
+        agents = [one for one in client.agents() if agent in (None, one.name)]
         if agent and not agents:
             inputs.identifier(agent, "agent_id")
             printing.unknown(client, agent)
         out.write(records.version_line())
         memories = state = 0
-        for ref, name in agents:
-            for memory in client.memories(ref, history=True):
-                out.write(records.memory_line(memory, name))
+        for one in agents:
+            out.write(records.agent_line(one))
+            for memory in client.memories(one.id, history=True):
+                out.write(records.memory_line(memory, one.name))
                 memories += 1
-            for text in _state(client, ref, name):
+            for text in _state(client, one.id, one.name):
                 out.write(text)
                 state += 1
         out.write(records.end_line(memories, state))

@@ -15,17 +15,19 @@ from typing import Annotated
 import typer
 
 from kronmem import (
+    AgentInfo,
     Client,
     ConfigError,
     ConflictError,
     InvalidInputError,
     KronmemError,
     Memory,
+    StatusError,
     TransportError,
     UnsupportedError,
 )
 from kronmem.cli import options, printing, records
-from kronmem.cli.records import Export, MemoryLine, StateLine
+from kronmem.cli.records import AgentLine, Export, MemoryLine, StateLine
 from kronmem.core import inputs
 
 AT_ONCE = 100
@@ -75,6 +77,7 @@ def import_(source: Source = "-", agent: Into = None, url: options.Url = None, j
             _store(client, export.memories, tally, advance)
             for line in export.state:
                 _keep_state(client, line, tally)
+            _describe_all(client, export.agents, tally)
         printing.as_json(dict(tally.counts())) if json else printing.line(tally.words())
     if tally.refused:
         raise typer.Exit(1)
@@ -103,7 +106,8 @@ def _read(source: str, agent: str | None) -> Export:
 
 def _addressed(client: Client, export: Export) -> Export:
     """The lines with an id to store under: a name that cannot be typed stands for the agent that has it."""
-    names = {one.agent for one in export.memories} | {one.agent_id for one in export.state}
+    names = {one.agent for one in export.memories}
+    names |= {one.agent_id for one in export.state} | {one.agent_id for one in export.agents}
     odd = set(filter(_cannot_be_typed, names))
     ids = {one.name: one.id for one in client.agents()} if odd else {}
     if missing := sorted(odd - ids.keys()):
@@ -114,7 +118,8 @@ def _addressed(client: Client, export: Export) -> Export:
         return export
     memories = [one.model_copy(update={"agent_id": ids.get(one.agent, one.agent)}) for one in export.memories]
     state = [one.model_copy(update={"agent_id": ids.get(one.agent_id, one.agent_id)}) for one in export.state]
-    return Export(memories, state)
+    agents = [one.model_copy(update={"agent_id": ids.get(one.agent_id, one.agent_id)}) for one in export.agents]
+    return Export(memories, state, agents)
 
 
 def _cannot_be_typed(name: str) -> bool:
@@ -171,8 +176,10 @@ def _remember_all(
         tally.refused += former
 
 
-def _refuse(line: MemoryLine | StateLine, reason: str, tally: Tally) -> None:
-    what = "a memory" if isinstance(line, MemoryLine) else f"the state {line.state_key!r}"
+def _refuse(line: MemoryLine | StateLine | AgentLine, reason: str, tally: Tally) -> None:
+    what = "a memory" if isinstance(line, MemoryLine) else "the description"
+    if isinstance(line, StateLine):
+        what = f"the state {line.state_key!r}"
     printing.note(f"kronmem: {what} of {line.agent_id} was not imported: {reason}")
     tally.refused += 1
 
@@ -266,6 +273,35 @@ def _keep_state(client: Client, line: StateLine, tally: Tally) -> None:
         elif there != line.value:
             _refuse(line, "another value is there; `kronmem state delete` removes it", tally)
     except ConfigError as error:
+        _refuse(line, str(error), tally)
+
+
+# ── agents ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _describe_all(client: Client, lines: list[AgentLine], tally: Tally) -> None:
+    """Describe the agents, after their memories are there; a description that is there stays, another is reported."""
+    there = {ref: one for one in reversed(client.agents()) for ref in (one.name, one.id)} if lines else {}
+    for ref, own in groupby(sorted(lines, key=lambda line: line.agent_id), key=lambda line: line.agent_id):
+        told = {line.model_dump_json(): line for line in own}
+        first = next(iter(told.values()))
+        if len(told) > 1:
+            _refuse(first, f"{len(told)} agents become one, and their descriptions differ", tally)
+        else:
+            _describe(client, first, there.get(ref), tally)
+
+
+def _describe(client: Client, line: AgentLine, there: AgentInfo | None, tally: Tally) -> None:
+    known = records.agent_fields(there) if there else None
+    given = (line.description, line.agent_metadata)
+    if given in (known, (None, {})) and there:
+        return
+    if known not in (None, (None, {})):
+        _refuse(line, "another one is there", tally)
+        return
+    try:
+        client.describe(line.agent_id, description=line.description, metadata=line.agent_metadata or None)
+    except (ConfigError, InvalidInputError, StatusError) as error:
         _refuse(line, str(error), tally)
 
 

@@ -1,17 +1,20 @@
-"""The lines of an export: a version line, a line per memory and per value of state, and an end line.
+"""The lines of an export: a version line, a line per agent, memory and value of state, and an end line.
 
 JSON Lines. Files that kronmem 0.1 wrote have memories only and are read as well.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import cast
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from kronmem import InvalidInputError, Memory
+from kronmem import AgentInfo, InvalidInputError, Memory
+from kronmem.api.ids import RESERVED
 from kronmem.cli import printing
 
 FORMAT = 2
@@ -24,6 +27,14 @@ class VersionLine(BaseModel):
     kronmem_export: int
     memories: int | None = None
     state: int | None = None
+
+
+class AgentLine(BaseModel):
+    """An agent, with what is said of it; one without memories and state is there too."""
+
+    agent_id: str
+    description: str | None = None
+    agent_metadata: dict[str, JsonValue]
 
 
 class StateLine(BaseModel):
@@ -51,6 +62,7 @@ class MemoryLine(BaseModel):
     superseded_by: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    said_at: datetime | None = None
     expires_at: datetime | None = None
 
     @property
@@ -70,8 +82,11 @@ class MemoryLine(BaseModel):
 
     def memory(self, memory_id: str, now: datetime) -> Memory:
         """The memory itself; one without a time is of now."""
-        given = self.model_dump(exclude={"created_at"})
-        return Memory.model_validate({**given, "id": memory_id, "created_at": _aware(self.created_at or now)})
+        when = {name: _aware(time) for name in _TIMES if (time := getattr(self, name)) is not None}
+        return Memory.model_validate({**self.model_dump(), "id": memory_id, "created_at": now, **when})
+
+
+AnyLine = VersionLine | AgentLine | StateLine | MemoryLine
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,7 @@ class Export:
 
     memories: list[MemoryLine]
     state: list[StateLine]
+    agents: list[AgentLine]
 
 
 def version_line() -> str:
@@ -97,6 +113,17 @@ def memory_line(memory: Memory, agent: str) -> str:
     return memory.model_copy(update={"agent_id": agent}).model_dump_json(include=set(printing.FIELDS)) + "\n"
 
 
+def agent_fields(agent: AgentInfo) -> tuple[str | None, dict[str, JsonValue]]:
+    """The description and the metadata of an agent; the object of kronmem's own at Kronvex is no part of it."""
+    return agent.description, {name: value for name, value in agent.metadata.items() if name != RESERVED}
+
+
+def agent_line(agent: AgentInfo) -> str:
+    """An agent."""
+    text, metadata = agent_fields(agent)
+    return AgentLine(agent_id=agent.name, description=text, agent_metadata=metadata).model_dump_json() + "\n"
+
+
 def state_line(agent: str, key: str, value: JsonValue) -> str:
     """A value of an agent's state."""
     return StateLine(agent_id=agent, state_key=key, value=value).model_dump_json() + "\n"
@@ -106,6 +133,7 @@ def read(texts: Iterable[str], agent: str | None) -> Export:
     """Read and check a whole file before anything of it is stored; `agent` takes the place of those it names."""
     memories: list[MemoryLine] = []
     state: list[StateLine] = []
+    agents: list[AgentLine] = []
     begun = ended = 0
     for number, text in enumerate(texts, 1):
         if not text.strip():
@@ -115,6 +143,8 @@ def read(texts: Iterable[str], agent: str | None) -> Export:
             begun, ended = begun + (line.memories is None), ended + (line.memories is not None)
         elif isinstance(line, StateLine):
             state.append(line.model_copy(update={"agent_id": agent or line.agent_id}))
+        elif isinstance(line, AgentLine):
+            agents.append(line.model_copy(update={"agent_id": agent or line.agent_id}))
         elif agent or line.agent_id:
             memories.append(line.model_copy(update={"agent_id": agent or line.agent_id}))
         else:
@@ -124,7 +154,7 @@ def read(texts: Iterable[str], agent: str | None) -> Export:
             "the export was cut off: its last line is missing, so memories may be, too. Export it again; to import "
             "the lines that are there, remove the first one"
         )
-    return Export(list(_oldest_first(memories)), state)
+    return Export(list(_oldest_first(memories)), state, agents)
 
 
 def _oldest_first(lines: list[MemoryLine]) -> Iterator[MemoryLine]:
@@ -134,10 +164,20 @@ def _oldest_first(lines: list[MemoryLine]) -> Iterator[MemoryLine]:
     yield from (line for _, line in sorted(timed, key=lambda pair: pair[0]))
 
 
-def _line(number: int, text: str) -> VersionLine | StateLine | MemoryLine:
-    model = StateLine if '"state_key"' in text else VersionLine if '"kronmem_export"' in text else MemoryLine
-    if model is not MemoryLine and '"content"' in text:  # the words are in a memory's text
-        model = MemoryLine
+def _model(text: str) -> type[AnyLine]:
+    """By the names at the top of the line: a text, a value or metadata may hold any of them."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return MemoryLine  # which says so
+    given = cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    marks: dict[str, type[AnyLine]]
+    marks = {"content": MemoryLine, "state_key": StateLine, "agent_metadata": AgentLine, "kronmem_export": VersionLine}
+    return next((model for name, model in marks.items() if name in given), MemoryLine)
+
+
+def _line(number: int, text: str) -> AnyLine:
+    model = _model(text)
     try:
         line = model.model_validate_json(text)
     except ValidationError as error:
@@ -150,6 +190,9 @@ def _line(number: int, text: str) -> VersionLine | StateLine | MemoryLine:
             f"this one reads up to {FORMAT}: pip install -U kronmem"
         )
     return line
+
+
+_TIMES = ("created_at", "updated_at", "said_at", "expires_at")
 
 
 def _aware(when: datetime) -> datetime:

@@ -333,9 +333,10 @@ def clear_some(agent_id: str, session_id: str | None, before: datetime) -> Call[
     return _of_agent("clear", "POST", paths.CLEAR_SOME, agent_id, kronvex.deleted, int, body=to_json(fields))
 
 
-def erase(agent_id: str) -> Call[Erasure]:
-    """Remove everything of an agent."""
-    return _of_agent("erase", "POST", paths.ERASE, agent_id, partial(parse_json, _ERASURE), _nothing_erased)
+def erase(agent_id: str, wait: float) -> Call[Erasure]:
+    """Remove everything of an agent; the service waits so many seconds for readers of its files."""
+    parse, body = partial(parse_json, _ERASURE), to_json({"wait": round(min(wait, 3600.0), 3)})
+    return _of_agent("erase", "POST", paths.ERASE, agent_id, parse, _nothing_erased, body=body)
 
 
 def delete_agent(agent_id: str) -> Call[None]:
@@ -410,6 +411,28 @@ def agents() -> Call[list[AgentInfo]]:
 def create_agent(name: str) -> Call[AgentInfo]:
     """Make an agent of that name."""
     return Call("agents", "POST", paths.AGENTS, kronvex.agent, body=to_json({"name": name}), headers=JSON)
+
+
+def agent(agent_id: str) -> Call[AgentInfo | None]:
+    """One agent; None when there is none."""
+    parse: Callable[[Reply], AgentInfo | None] = kronvex.agent
+    return _of_agent("describe", "GET", paths.AGENT, agent_id, parse, lambda: None)
+
+
+def description(
+    text: str | None, metadata: Mapping[str, JsonValue] | None, change: Callable[[str], str]
+) -> dict[str, JsonValue]:
+    """The fields that describe an agent, every text in them changed; without those that stay as they are."""
+    given: dict[str, JsonValue] = {"description": text, "metadata": None if metadata is None else dict(metadata)}
+    return {name: _changed(value, change) for name, value in given.items() if value is not None}
+
+
+def describe(agent_id: str, fields: Mapping[str, JsonValue]) -> Call[AgentInfo]:
+    """Describe an agent, which is made if it is not there."""
+    named = inputs.identifier(agent_id, "agent_id")
+    return Call(
+        "describe", "PATCH", paths.AGENT, kronvex.agent, named, body=to_json(dict(fields)), headers=JSON, creates=True
+    )
 
 
 def update_agent(ref: str, name: str, metadata: dict[str, JsonValue]) -> Call[AgentInfo]:

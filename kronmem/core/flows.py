@@ -7,12 +7,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
+from pydantic import JsonValue
+
+from kronmem.api.ids import RESERVED
 from kronmem.core import calls, kronvex, kronvex_calls, kronvex_storing
 from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import NO_REASON, Call, read
-from kronmem.errors import FanOutError, KronmemError, NotFoundError, StatusError
-from kronmem.models import Erasure, Memory
+from kronmem.errors import FanOutError, KronmemError, NotFoundError, StatusError, UnsupportedError
+from kronmem.models import AgentInfo, Erasure, Memory
 
 T = TypeVar("T")
 
@@ -87,6 +90,11 @@ def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memor
     return kronvex.to_memory(row, agent_id)
 
 
+def update(agent_id: str, memory_id: str, link: Link, timeout: float, change: calls.MemoryChange) -> Flow[Memory]:
+    """Change a memory in place."""
+    return (yield from exchange(calls.update(agent_id, memory_id, change), link, timeout))
+
+
 def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[list[Memory]]:
     """A memory and its former texts; a service that keeps none has only the memory."""
     if "history" not in link.lacks:
@@ -99,10 +107,24 @@ def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[l
     return [(yield from get(agent_id, memory_id, link, timeout))]
 
 
+def describe(agent_id: str, fields: dict[str, JsonValue], link: Link, timeout: float) -> Flow[AgentInfo]:
+    """Describe an agent; the object that kronmem itself keeps in an agent's metadata stays there."""
+    if isinstance(metadata := fields.get("metadata"), dict):
+        there = yield from exchange(calls.agent(agent_id), link, timeout)
+        own = {name: value for name, value in (there.metadata if there else {}).items() if name == RESERVED}
+        fields = {**fields, "metadata": {**metadata, **own}}
+    kept = yield from exchange(calls.describe(agent_id, fields), link, timeout)
+    if missing := [name for name, value in fields.items() if getattr(kept, name) != value]:
+        stored = "nothing else was sent" if len(missing) == len(fields) else "the metadata is stored"
+        raise UnsupportedError(f"the service ignores the {' and the '.join(missing)} of an agent; {stored}")
+    return kept
+
+
 def erase(agent_id: str, link: Link, timeout: float) -> Flow[Erasure]:
     """Remove everything of an agent; where the service cannot erase, delete the agent, which is not complete."""
     try:
-        return (yield from exchange(calls.erase(agent_id), link, timeout))
+        # The service stops waiting for readers of its files while there is time left to answer.
+        return (yield from exchange(calls.erase(agent_id, timeout / 2), link, timeout))
     except StatusError as error:
         if not _lacks_route(error):
             raise

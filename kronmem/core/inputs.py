@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import MAXYEAR, MINYEAR, datetime, timedelta, timezone
 from typing import TypeVar, cast
 from urllib.parse import quote
 
@@ -136,8 +136,22 @@ def moment(value: datetime | str | None, what: str) -> datetime | None:
 
 
 def aware(value: datetime) -> datetime:
-    """The same time with a zone; one without is local."""
-    return value.astimezone(timezone.utc)
+    """The same time with a zone; one without is local.
+
+    One that the clocks left out in spring is the moment at which they were put forward: all before it comes before.
+    """
+    found = value.astimezone(timezone.utc)
+    if value.tzinfo is not None or found.year in (MINYEAR, MAXYEAR) or _local(found) == value.replace(fold=0):
+        return found
+    early, late = found - timedelta(days=1), found + timedelta(days=1)
+    while late - early > timedelta(milliseconds=1):
+        middle = early + (late - early) / 2
+        early, late = (middle, late) if _local(middle) < value else (early, middle)
+    return late.replace(microsecond=0)  # clocks are put forward at a whole second
+
+
+def _local(value: datetime) -> datetime:
+    return value.astimezone().replace(tzinfo=None, fold=0)
 
 
 def whole(value: int, what: str, least: int, most: int) -> int:

@@ -70,6 +70,7 @@ class WireMemory(DeferredModel):
     metadata: dict[str, JsonValue] | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    said_at: datetime | None = None
     expires_at: datetime | None = None
     pinned: bool | None = None
     role: str | None = None

@@ -1,7 +1,8 @@
 """Gives memories of an older schema their new index entries, in the background, one process at a time.
 
-Each batch is one transaction that also renews the lease, so a kill at any point costs at most one batch, and whoever
-comes after the lease has run out goes on. Memories that are not filled yet are found by their words meanwhile.
+Each batch is one transaction that also renews the lease, so a kill at any point costs no more than the batches of a
+moment, and whoever comes after the lease has run out goes on. No batch waits for the disk: one that a power failure
+undoes is filled again. Memories that are not filled yet are found by their words meanwhile.
 """
 
 from __future__ import annotations
@@ -12,18 +13,23 @@ import threading
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import replace
 
 from kronmem.engine.postings import indexed
 from kronmem.engine.store import Reader, Store, Writer
 from kronmem.errors import KronmemError
 
 BATCH = 50
-"""Memories a transaction: at a millisecond each, nobody who wants to write waits for long."""
+"""Memories a transaction: at a fifth of a millisecond each, nobody who wants to write waits for long."""
+BATCH_BESIDE_CALLERS = 10
+"""The same while this process is called: a caller who writes waits for such a transaction."""
+QUIET = 1.0
+"""Seconds without a call after which the callers of this process are taken to be away."""
 LEASE = 30.0
 """Seconds after which a process that has not renewed its lease is taken for dead: six batches at their longest."""
 _WAIT = 5.0
 """Seconds that a batch waits for other writers before it tries again."""
+_RETRY = 1.0
+"""Seconds before another attempt after an error, and before another look at a lease that somebody else holds."""
 _log = logging.getLogger("kronmem.engine")
 
 
@@ -34,11 +40,13 @@ class Filler:
         self._store = store
         self._holder = ""
         self._pid = 0
+        self._called = 0.0
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def look(self, rows: Reader) -> None:
-        """Begin to fill if there is anything to fill; asked at the first transaction of a process."""
+        """Note that somebody calls; at the first transaction of a process begin to fill if anything is left."""
+        self._called = time.monotonic()
         if self._pid == os.getpid():
             return
         self._pid = os.getpid()
@@ -58,26 +66,38 @@ class Filler:
         _log.info("indexing memories of an older kronmem in the background; they are found by their words meanwhile")
         left, rest = True, 0.0
         while left and not self._closing.wait(rest):
-            began = time.monotonic()
             try:
-                left = self._batch()
-                rest = min(time.monotonic() - began, 1.0)  # as long as it worked: half of the time is the callers'
+                left, rest = self._batch()
             except KronmemError as error:
                 _log.warning("indexing in the background is delayed (%s)", error)
-                rest = 1.0
+                rest = _RETRY
+        with suppress(KronmemError), self._store.note(_RETRY) as rows:
+            self._end_lease(rows)
         if not left:
             _log.info("every memory is indexed")
 
-    def _batch(self) -> bool:
-        """Fill some memories; False when there are none left. While somebody else holds the lease, only wait."""
-        with self._store.write(_WAIT) as rows:
+    def _batch(self) -> tuple[bool, float]:
+        """Fill some memories; whether some are left, and how long to rest before the next ones."""
+        with self._store.note(_WAIT) as rows:
+            began = time.monotonic()
             if not self._holds_lease(rows):
-                return not rows.is_filled()
-            found = rows.unfilled(BATCH)
+                return not rows.is_filled(), _RETRY
+            found = rows.unfilled(min(BATCH, BATCH_BESIDE_CALLERS) if self._is_called() else BATCH)
             for space, row in found:
-                entries = indexed(row)
-                rows.revise(space, row, replace(row, passages=len(entries.lengths)), entries)
-            return bool(found)
+                rows.fill(space, row, indexed(row))
+        return bool(found), self._rest(time.monotonic() - began)
+
+    def _rest(self, worked: float) -> float:
+        """As long as it worked while somebody calls, so that half of the time is theirs; else next to nothing."""
+        return min(worked if self._is_called() else worked / 20, _RETRY)
+
+    def _is_called(self) -> bool:
+        return time.monotonic() - self._called < QUIET
+
+    def _end_lease(self, rows: Writer) -> None:
+        """Let the next process begin at once."""
+        if (rows.setting("filling") or "").startswith(f"{self._holder} "):
+            rows.set_setting("filling", "")
 
     def _holds_lease(self, rows: Writer) -> bool:
         holder, _, until = (rows.setting("filling") or "").partition(" ")

@@ -175,12 +175,19 @@ class Engine:
             rows.clear(space, session_id, before)
             return count
 
-    def erase(self, place: Place) -> tuple[Erased, bool]:
-        """Remove everything of an agent, from the files too; False when a reader kept the files from being cleaned."""
+    def erase(self, place: Place, wait: float | None = None) -> tuple[Erased, bool]:
+        """Remove everything of an agent, from the files too; False when a reader kept the files from being cleaned.
+
+        `wait` is how long it may take in all, where the client says so; the rows are gone even if it was too short.
+        """
+        ends = time.monotonic() + place.timeout
+        until = min(ends, time.monotonic() + (place.timeout / 2 if wait is None else wait))
         with self._store.write(place.timeout) as rows:
             gone = rows.erase(place.owner, place.agent, self._now())
-        # A part of the time: whoever asked from another machine waits for the answer about as long.
-        return gone, self._store.scrub(place.timeout / 2)
+        try:
+            return gone, self._store.scrub(max(until - time.monotonic(), 0.0))
+        except TransportError:  # another writer: the rows are gone, and the answer must say so
+            return gone, False
 
     def restore(self, place: Place, exported: Sequence[Row]) -> int:
         """Keep exported memories as they were; the answer is how many were not there already."""

@@ -162,7 +162,7 @@ def _list_memories(engine: Engine, asked: Invocation[requests.ListRequest]) -> r
         until=_seconds(body.until),
         history=body.history,
     )
-    page = _page(body, _position(engine, place, body.after))
+    page = _page(body, engine, place)
     rows, total = engine.memories(place, only, replace(page, limit=page.limit + 1))
     rows, more = rows[: page.limit], rows[page.limit :]
     return {
@@ -171,29 +171,36 @@ def _list_memories(engine: Engine, asked: Invocation[requests.ListRequest]) -> r
         "page": body.page,
         "per_page": page.limit,
         "pages": max(-(-total // page.limit), 1),
-        "next": _mark(rows[-1]) if more else None,
+        "next": _mark(rows[-1], body) if more else None,
     }
 
 
-def _page(body: requests.ListRequest, after: tuple[int, int] | None) -> Page:
+def _page(body: requests.ListRequest, engine: Engine, place: Place) -> Page:
     """Which part of the list; the vendor's SDK says `limit` and `offset`."""
     size = body.limit or body.per_page
-    offset = (body.page - 1) * size if body.offset is None else body.offset
-    return Page(body.sort, size, 0 if after else offset, after)
+    if body.after is not None:
+        return replace(_page_after(engine, place, body.after, history=body.history), sort=body.sort, limit=size)
+    return Page(body.sort, size, (body.page - 1) * size if body.offset is None else body.offset)
 
 
-def _mark(row: Row) -> str:
-    return f"~{row.number}~{row.access_count}"
+def _mark(row: Row, body: requests.ListRequest) -> str:
+    mark = f"~{row.number}~{row.access_count}"
+    return f"{mark}~{row.created_at!r}~{row.said_at!r}" if body.history else mark
 
 
-def _position(engine: Engine, place: Place, after: str | None) -> tuple[int, int] | None:
+def _page_after(engine: Engine, place: Place, after: str, *, history: bool) -> Page:
     """Where a page begins. A mark still works when the memory it was made of has been forgotten, an id does not."""
-    if after is None:
-        return None
-    if mark := re.fullmatch(r"~(\d{1,15})~(\d{1,15})", after):
-        return int(mark[1]), int(mark[2])
+    if mark := re.fullmatch(_MARK, after):
+        if history and mark[3] is None:
+            raise InvalidRequestError("after: this mark is of a list without history", status=422)
+        moment = (float(mark[3]), float(mark[4])) if history else None
+        return Page(after=(int(mark[1]), int(mark[2])), moment=moment)
     row = engine.memory(place, after)
-    return row.number, row.access_count
+    return Page(after=(row.number, row.access_count), moment=(row.created_at, row.said_at) if history else None)
+
+
+_TIME = r"(-?\d{1,12}(?:\.\d{1,12})?(?:e[+-]?\d{1,2})?)"
+_MARK = rf"~(\d{{1,15}})~(\d{{1,15}})(?:~{_TIME}~{_TIME})?"
 
 
 @_handles(routes.EXPORT)
@@ -231,8 +238,8 @@ def _summary(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.Summary
 
 
 @_handles(routes.ERASE)
-def _erase(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.EraseReply:
-    gone, complete = engine.erase(asked.place)
+def _erase(engine: Engine, asked: Invocation[requests.EraseRequest]) -> replies.EraseReply:
+    gone, complete = engine.erase(asked.place, asked.body.wait)
     return {
         "memories": gone.memories,
         "history": gone.history,
@@ -262,7 +269,8 @@ def _row(body: requests.RestoredMemory) -> Row:
         expires_at=_seconds(body.expires_at),
         pinned=body.pinned,
         access_count=body.access_count,
-        said_at=max(created_at, updated_at or created_at),
+        # An export without it: the text is as old as the last change.
+        said_at=max(created_at, updated_at or created_at) if body.said_at is None else body.said_at.timestamp(),
         updated_at=updated_at,
         role=body.role,
         key=body.key,

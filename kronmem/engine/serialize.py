@@ -30,6 +30,7 @@ def timestamp(seconds: float) -> str:
 
 def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool = False) -> MemoryReply:
     """One memory. `count`: how many the agent now has, known only after a write."""
+    created_at = timestamp(row.created_at)
     return {
         "id": row.id,
         "agent_id": agent,
@@ -38,8 +39,9 @@ def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool
         "memory_type": row.memory_type,
         "metadata": row.metadata,
         "tags": list(row.tags),
-        "created_at": timestamp(row.created_at),
+        "created_at": created_at,
         "updated_at": None if row.updated_at is None else timestamp(row.updated_at),
+        "said_at": created_at if row.said_at == row.created_at else timestamp(row.said_at),
         "access_count": row.access_count,
         "expires_at": None if row.expires_at is None else timestamp(row.expires_at),
         "pinned": row.pinned,

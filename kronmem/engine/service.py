@@ -98,7 +98,7 @@ def _key(request: Request) -> str | None:
 def _body(route: AnyRoute, request: Request) -> JsonValue:
     if route.method == "GET":
         return _query(request)
-    if not route.has_body:
+    if not route.has_body or (route.body_optional and not request.body):
         return {}
     return parse(request.body or b"")
 

@@ -103,12 +103,17 @@ class Filter:
 
 @dataclass(frozen=True)
 class Page:
-    """Which part of a list: past the first `offset`, or after the memory with this number and access count."""
+    """Which part of a list: past the first `offset`, or after the memory with this number and access count.
+
+    A list with history goes by when memories were made and then said, so that a memory comes before its former texts,
+    which have higher numbers; `moment` is both times of the memory that the page comes after.
+    """
 
     sort: Sort = "recent"
     limit: int = 20
     offset: int = 0
     after: tuple[int, int] | None = None
+    moment: tuple[float, float] | None = None
 
 
 PLACE_BITS = 12
@@ -275,6 +280,10 @@ class Writer(Reader, Protocol):
         """Change a current memory in place; `indexed` comes along when its index entries have changed."""
         ...
 
+    def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
+        """Give a memory that `unfilled` found in the same transaction the index entries of this schema."""
+        ...
+
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         """Make a current memory history: it keeps its row and loses its index entries."""
         ...
@@ -323,8 +332,8 @@ class Store(Protocol):
         """Do `work` in a write, and answer its result once that is durable; may share a transaction with others."""
         ...
 
-    def note(self) -> AbstractContextManager[Writer]:
-        """A write that may be lost and never waits: `DeadlineError` when it would have to."""
+    def note(self, timeout: float = 0.0) -> AbstractContextManager[Writer]:
+        """A write that may be lost; waits for others no longer than that, and by default not at all."""
         ...
 
     def scrub(self, timeout: float) -> bool:

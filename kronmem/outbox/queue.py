@@ -326,6 +326,12 @@ class OutboxFile:
 
         return self.write(work)
 
+    def waits(self, lane: Lane, agent_id: str, client_id: str) -> bool:
+        """Is the memory of this id still to be delivered?"""
+        sql = "SELECT 1 FROM waiting WHERE id = ? AND service = ? AND mark = ? AND agent = ? AND cancelled = 0"
+        values = (client_id, lane.service, lane.mark, agent_id)
+        return self.read(lambda db: db.execute(sql, values).fetchone()) is not None
+
     def delivered(self, lane: Lane, agent_id: str, client_id: str) -> str | None:
         """Under which id the service keeps the memory that was queued under this one."""
         sql = "SELECT memory FROM delivered WHERE id = ? AND service = ? AND agent = ?"

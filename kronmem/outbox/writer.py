@@ -20,7 +20,14 @@ from kronmem import fork_safety, tracing
 from kronmem.core import calls, flows, inputs
 from kronmem.core.agent_names import Names
 from kronmem.core.exchange import Breaker, Event, Flow, Link, Pause, Retry, exchange, local
-from kronmem.errors import ConfigError, DeadlineError, KronmemError, OutboxFullError
+from kronmem.errors import (
+    ConfigError,
+    DeadlineError,
+    KronmemError,
+    NotFoundError,
+    OutboxFullError,
+    TransportError,
+)
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
 from kronmem.outbox.repair_journal import OutboxJournal
@@ -150,20 +157,59 @@ class OutboxWriter:
             call = calls.forget(agent_id, known or memory_id)
         return (yield from exchange(call, link, ends - link.now()))
 
+    def by_id(
+        self, agent_id: str, memory_id: str, flow: Callable[[str, float], Flow[T]], link: Link, timeout: float
+    ) -> Flow[T]:
+        """Ask about a memory by the service's id or by the one that it was queued under; one that waits goes first."""
+        ends = link.now() + timeout
+        try:
+            return (yield from flow(memory_id, timeout))
+        except NotFoundError:
+            known = (yield from self._arrived(agent_id, memory_id, link, ends)) if self.exists() else None
+            if known is None:
+                raise
+        return (yield from flow(known, ends - link.now()))
+
+    def _arrived(self, agent_id: str, memory_id: str, link: Link, ends: float) -> Flow[str | None]:
+        """The id of a queued memory at the service, after its delivery; None if it was not queued here."""
+
+        def look() -> tuple[bool, str | None] | None:
+            return self._quietly(
+                lambda: self.ask(
+                    lambda file, lane: (
+                        file.waits(lane, agent_id, memory_id),
+                        file.delivered(lane, agent_id, memory_id),
+                    ),
+                    ends - link.now(),
+                )
+            )
+
+        waits, known = (yield from local(look)) or (False, None)
+        if not waits:
+            return known
+        clear, _ = yield from self._clear_the_way(agent_id, link, ends)
+        if not clear:
+            raise TransportError(f"memory {memory_id} still waits in the outbox: try again later", sent=False)
+        _, known = (yield from local(look)) or (False, None)
+        return known or memory_id
+
     def clear(self, agent_id: str, session_id: str | None, before: datetime | None, flow: Flow[int]) -> Flow[int]:
         """Delete waiting rows, then stored ones: a cleared memory must not come back out of the queue."""
         return (yield from self._cancelled(agent_id, session_id, before)) + (yield from flow)
 
-    def erase(self, agent_id: str, flow: Flow[Erasure]) -> Flow[Erasure]:
-        """Erase waiting rows and those that say where a memory was delivered, then everything at the service."""
+    def erase(self, agent_id: str, flow: Callable[[float], Flow[Erasure]]) -> Flow[Erasure]:
+        """Erase waiting rows and those that say where a memory was delivered, then everything at the service.
+
+        The file has half of the time; `flow` erases at the service within the seconds that are left.
+        """
+        ends = time.monotonic() + self._timeout
         waiting = yield from self._cancelled(agent_id, None, None)
-        clean = not self.exists() or (yield from self._erased(agent_id))
-        done = yield from flow
+        clean = not self.exists() or (yield from self._erased(agent_id, ends - self._timeout / 2))
+        done = yield from flow(max(ends - time.monotonic(), self._timeout / 4))
         return done.model_copy(update={"queued": waiting, "complete": done.complete and clean})
 
-    def _erased(self, agent_id: str) -> Flow[bool]:
-        """Erase the rows of an agent from the file; one that is being sent is waited for."""
-        ends = time.monotonic() + self._timeout
+    def _erased(self, agent_id: str, ends: float) -> Flow[bool]:
+        """Erase the rows of an agent from the file; one that is being sent is waited for until then."""
         while True:
             left = max(ends - time.monotonic(), 0.0)
             if (yield from local(partial(self.ask, lambda file, lane: file.erase(lane, agent_id), left))):

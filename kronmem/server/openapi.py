@@ -122,7 +122,7 @@ def _operation(contract: Contract, route: AnyRoute, schemas: _Schemas) -> Json:
         "security": [] if route.path == paths.HEALTH else [{}, {contract.name: []}],
     }
     if route.has_body:
-        found["requestBody"] = {"required": True, "content": _json(schemas.request(route))}
+        found["requestBody"] = {"required": not route.body_optional, "content": _json(schemas.request(route))}
     return found
 
 

@@ -90,9 +90,8 @@ class SqliteFile:
             try:
                 self._enter(slot, ends)
                 slot.connection = connection = self._take(ends)
-                connection.wait_until(ends)
-                if rewrite:
-                    connection.execute("VACUUM")
+                if rewrite and not connection.rewritten(ends):
+                    return False
                 return not connection.value("PRAGMA wal_checkpoint(TRUNCATE)", ends)
             finally:
                 slot.over = True

@@ -15,6 +15,8 @@ from kronmem.errors import StoreError
 from kronmem.sqlite_file.failures import is_busy
 
 ENDINGS = ("", "-wal", "-shm")
+_STEPS = 10_000
+"""Steps of SQLite's machine between two looks at the clock: well below a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,20 @@ class SetConnection(sqlite3.Connection):
         if pages != self._checkpoint:
             self.execute(f"PRAGMA wal_autocheckpoint = {pages}")
             self._checkpoint = pages
+
+    def rewritten(self, ends: float) -> bool:
+        """Write the whole file anew; False, and the file as it was, if that takes longer."""
+        self.wait_until(ends)
+        self.set_progress_handler(lambda: time.monotonic() >= ends, _STEPS)
+        try:
+            self.execute("VACUUM")
+        except sqlite3.OperationalError as error:
+            if str(error) != "interrupted":
+                raise
+            return False
+        finally:
+            self.set_progress_handler(None, 0)
+        return True
 
     def value(self, sql: str, ends: float) -> int | str:
         """The one value that a statement answers."""

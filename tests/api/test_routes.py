@@ -33,6 +33,7 @@ BODIES: dict[AnyRoute, Any] = {
     routes.UPSERT: {"content": "five", "key": "number"},
     routes.UPDATE: {"content": "Ada drinks black tea"},
     routes.CLEAR_SOME: {"before": "2001-01-01T00:00:00Z"},
+    routes.ERASE: {"wait": 1.5},
 }
 IDS = {"agent": "bot", "memory": MEMORY, "session": "nobody", "key": "k"}
 # Whatever a later request reads is written first, and the agent goes last; what is left of it is erased then.

@@ -197,7 +197,7 @@ def test_memories_move_from_embedded_to_kronvex_and_back(tmp_path: Path, monkeyp
 def test_an_import_that_stopped_half_way_goes_on() -> None:
     told("one", "two", "three")
     backup = run("export").stdout
-    half = "".join(backup.splitlines(keepends=True)[2:])
+    half = "".join(backup.splitlines(keepends=True)[3:])
     assert lines(run("import", "--agent", "copy", "--json", stdin=half))[0]["imported"] == 2
     assert lines(run("import", "--agent", "copy", "--json", stdin=backup))[0] == {
         "imported": 1,

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +32,11 @@ def fill(url: str) -> None:
         client.remember("ada", "on call this week", "temporary", ttl_days=9, session_id="work")
         client.remember_many("ada", [f"note {n}" for n in range(3)], session_id="work", role="assistant")
         client.recall("ada", "peanuts")
-        client.state("ada").set("theme", {"dark": True, "sizes": [1, 2.5, None]})
+        (oslo,) = [one for one in client.memories("ada") if one.key == "city"]
+        client.update("ada", oslo.id, tags=["north"])  # changed later than it was said
+        client.state("ada").set("theme", {"dark": True, "sizes": [1, 2.5, None], "content": "no memory"})
+        client.describe("ada", description="Ada's own", metadata={"content": "no memory either", "n": [None, 1]})
+        client.describe("dora", description="knows nothing yet")
         client.state("bob").set("only", "state")
         client.remember("carol", "猫 and 🎉", key="k" * 100)
 
@@ -37,6 +46,12 @@ def dump(url: str) -> list[str]:
     ended = run("export", "--url", url)
     assert ended.exit_code == 0, ended.output
     return sorted(ended.stdout.splitlines())
+
+
+def described(url: str) -> dict[str, tuple[str | None, object]]:
+    """What is said of each agent."""
+    with Client(url, outbox=False) as client:
+        return {one.name: (one.description, one.metadata) for one in client.agents()}
 
 
 @contextmanager
@@ -73,6 +88,7 @@ def test_an_import_is_equal_byte_for_byte_and_a_second_one_changes_nothing(
         assert dump(there) == sorted(whole.splitlines())
         assert run("import", "--url", there, stdin=whole).stdout == "Imported 0, 10 already there.\n"
         assert dump(there) == sorted(whole.splitlines())
+        assert described(there) == described(here)
         with Client(there, outbox=False) as client:
             assert [hit.content for hit in client.recall("ada", "Where does Ada live?", 1)] == ["Ada lives in Oslo"]
             (oslo,) = [one for one in client.memories("ada") if one.key == "city"]
@@ -163,6 +179,70 @@ def test_a_state_that_changed_since_is_left_alone_and_reported() -> None:
     assert "another value is there" in ended.stderr
     with Client() as client:
         assert client.state("ada").get("k") == "new"
+
+
+def test_a_description_that_differs_is_left_alone_and_reported() -> None:
+    line = '{"agent_id": "ada", "description": "old", "agent_metadata": {}}\n'
+    assert run("import", stdin=line).exit_code == 0
+    assert described("") == {"ada": ("old", {})}
+    assert run("import", stdin=line).exit_code == 0
+    ended = run("import", stdin=line.replace("old", "new"))
+    assert (ended.exit_code, ended.stdout) == (1, "Imported 0, 1 refused.\n")
+    assert "the description of ada was not imported: another one is there" in ended.stderr
+    assert described("") == {"ada": ("old", {})}
+
+
+def test_two_agents_that_become_one_keep_no_description_unless_it_is_the_same() -> None:
+    line = '{"agent_id": "ada", "description": "hers", "agent_metadata": {"n": 1}}\n'
+    assert run("import", "-a", "all", stdin=line + line.replace('"ada"', '"bob"')).exit_code == 0
+    assert described("") == {"all": ("hers", {"n": 1})}
+    ended = run("import", "-a", "both", stdin=line + line.replace("hers", "his"))
+    assert (ended.exit_code, "2 agents become one" in ended.stderr) == (1, True)
+
+
+def test_a_file_without_the_time_it_was_said_takes_the_last_change_for_it() -> None:
+    times = {"created_at": "2020-01-01T00:00:00Z", "updated_at": "2022-01-01T00:00:00"}
+    assert imported(one(content="in Paris", key="city", **times)) == "Imported 1.\n"
+    (line,) = [one for one in lines(run("export")) if "content" in one]
+    assert line["said_at"] == "2022-01-01T00:00:00Z"
+
+
+@pytest.mark.slow
+def test_imports_of_one_file_at_once_and_one_that_was_interrupted_store_it_once(tmp_path: Path) -> None:
+    here, there = f"sqlite:///{tmp_path}/here.db", f"sqlite:///{tmp_path}/there.db"
+    with Client(here, outbox=False) as client:
+        for number in range(400):
+            client.remember("ada", f"fact {number}", key=f"key {number % 50}")
+    whole = dump(here)
+    (tmp_path / "all.jsonl").write_text(run("export", "--url", here).stdout)
+    command = [sys.executable, "-m", "kronmem", "import", str(tmp_path / "all.jsonl"), "--url", there]
+
+    def started() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    interrupted = started()
+    while not stored(tmp_path / "there.db") and interrupted.poll() is None:
+        time.sleep(0.005)
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.communicate()
+    assert interrupted.returncode in (0, 130)
+    for process in [started(), started(), started()]:
+        _, errors = process.communicate()
+        assert (process.returncode, errors) == (0, b"")
+    assert dump(there) == whole
+
+
+def stored(path: Path) -> int:
+    """How many memories are in a file that may not be a database yet."""
+    if not path.exists():
+        return 0
+    db = sqlite3.connect(path)
+    try:
+        return int(db.execute("SELECT count(*) FROM memories").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        db.close()
 
 
 def imported(text: str) -> str:

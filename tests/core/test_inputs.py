@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kronmem import Client, InvalidInputError, KronmemError, Memory
+from kronmem.core import inputs
 from tests.outbox.services import NOBODY, asked
 from tests.services import RawServer
 from tests.services.raw import respond
@@ -169,3 +172,30 @@ def test_a_bad_argument_is_refused_before_any_request(untouched: RawServer, kind
                 pytest.fail(f"{name} was taken")
             assert isinstance(caught.value, KronmemError)
             assert len(str(caught.value)) < 200
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be set here")
+@pytest.mark.parametrize(
+    ("local", "expected"),
+    [
+        ("2025-03-30T01:59:59", "2025-03-30T00:59:59+00:00"),
+        ("2025-03-30T02:30:00", "2025-03-30T01:00:00+00:00"),  # left out: the moment at which clocks are put forward
+        ("2025-03-30T03:00:00", "2025-03-30T01:00:00+00:00"),
+        ("2025-10-26T02:30:00", "2025-10-26T00:30:00+00:00"),  # there twice: the first one
+        ("2025-10-26T03:00:00", "2025-10-26T02:00:00+00:00"),
+    ],
+)
+def test_a_time_without_a_zone_is_local_also_where_clocks_change(
+    monkeypatch: pytest.MonkeyPatch, local: str, expected: str
+) -> None:
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        found = inputs.moment(local, "since")
+        again = inputs.moment(datetime.fromisoformat(local).replace(fold=1), "since")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert found is not None
+    assert found.isoformat() == expected
+    assert again == (found if "10-26T02" not in local else found + timedelta(hours=1))

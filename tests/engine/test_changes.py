@@ -42,6 +42,64 @@ def test_a_later_memory_of_the_same_key_takes_the_place_of_the_old_one(call: Cal
     assert page["total"] == 2
 
 
+def walked(call: Caller, *query: tuple[str, str]) -> list[str]:
+    """The texts of a list with history, page by page, two memories a page."""
+    texts: list[str] = []
+    after: list[tuple[str, str]] = []
+    while True:
+        _, page = call("GET", "memories", query=[("history", "true"), ("per_page", "2"), *query, *after])
+        texts += [memory["content"] for memory in page["memories"]]
+        if page["next"] is None:
+            return texts
+        after = [("after", page["next"])]
+
+
+def test_a_list_with_history_is_newest_first_and_a_memory_comes_before_its_former_texts(call: Caller) -> None:
+    city = call.remember(A, key="city")
+    call.clock.time += 1
+    call.remember("one")
+    call.clock.time += 1
+    call.remember("two")
+    for text in (B, C):
+        call.clock.time += 1
+        assert call("PATCH", f"memories/{city['id']}", {"content": text})[0] == 200
+    expected = ["two", "one", C, B, A]
+    assert walked(call) == expected
+    assert walked(call, ("sort", "oldest")) == expected[::-1]
+    assert walked(call, ("search", "ada")) == [C, B, A]
+    call.remember("D", key="city")
+    assert walked(call) == ["D", *expected]
+
+
+def test_a_list_with_history_goes_on_after_a_memory_that_was_forgotten_and_from_an_id(call: Caller) -> None:
+    made = [call.remember(f"{number}") for number in range(5)]  # all of them in one moment
+    _, page = call("GET", "memories", query=[("history", "true"), ("per_page", "2")])
+    assert [memory["content"] for memory in page["memories"]] == ["4", "3"]
+    call("DELETE", f"memories/{made[3]['id']}")
+    after = [("history", "true"), ("after", page["next"])]
+    assert [memory["content"] for memory in call("GET", "memories", query=after)[1]["memories"]] == ["2", "1", "0"]
+    after[1] = ("after", made[2]["id"])
+    assert [memory["content"] for memory in call("GET", "memories", query=after)[1]["memories"]] == ["1", "0"]
+    after[1] = ("after", "~3~0")
+    assert call("GET", "memories", query=after)[0] == 422
+
+
+def test_after_an_import_the_time_it_was_said_still_decides(call: Caller) -> None:
+    paris = call.remember(A, key="city")
+    call.clock.time += 100
+    call("PATCH", f"memories/{paris['id']}", {"tags": ["home"]})  # changed, not said again
+    _, exported = call("GET", "memories/export")
+    there = call.as_(agent="copy")
+    assert there("POST", "memories/restore", {"memories": exported["memories"]})[1] == {"restored": 1, "present": 0}
+    for place in (call, there):
+        berlin = place.remember(B, metadata=late(50, key="city"))
+        assert berlin["superseded_by"] is None
+        assert place.contents() == [B]
+        rome = place.remember(C, metadata=late(20, key="city"))
+        assert rome["superseded_by"] == berlin["id"]
+        assert history(place, berlin["id"]) == [(B, None), (C, berlin["id"]), (A, berlin["id"])]
+
+
 def test_a_key_stands_for_one_session_and_one_agent(call: Caller) -> None:
     call.remember(A, key="city")
     call.remember(B, key="city", session_id="s")
@@ -305,6 +363,23 @@ def test_an_erasure_that_a_reader_holds_up_says_so(tmp_path: Path) -> None:
         reader.close()
         assert call("POST", "erase")[1]["complete"] is True
     assert b"zanzibar" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_rewritten_in_time_stays_as_it_was_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with calling(str(path)) as call:
+        for number in range(30):
+            call.remember(f"number {number} " + " ".join(f"word{n}" for n in range(200)))
+        store = call.service._engine._store
+        with store.write(5.0) as rows:
+            rows.set_setting("remains", "1")
+        assert store.scrub(0.0) is False
+        with store.read(5.0) as rows:
+            assert rows.setting("remains") == "1"
+        assert len(call.contents()) == 30
+        assert store.scrub(60.0) is True
+        with store.read(5.0) as rows:
+            assert rows.setting("remains") is None
 
 
 def test_a_state_is_written_only_over_the_value_that_was_read(call: Caller) -> None:

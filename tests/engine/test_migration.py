@@ -20,6 +20,7 @@ from kronmem.engine.backfill import LEASE
 from kronmem.engine.engine import Engine
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.errors import KronmemError, StoreError
+from tests.benchmarks.migration_check import check_index
 from tests.engine.calling import START, Caller, Clock, calling
 from tests.engine.old_database import grown
 
@@ -157,6 +158,25 @@ def test_a_process_killed_while_it_fills_leaves_the_rest_to_the_next(old: str) -
         assert len(call.as_(agent="user-bob").recall("knots", limit=40, threshold=0)) == 40
 
 
+def test_a_process_that_ends_lets_the_next_one_fill_at_once(old: str) -> None:
+    with calling(old, clock=Clock(NOW)) as call:
+        call.as_(agent="user-bob").recall("knots")
+        engine = call.service._engine
+        engine._filler.close()
+        with engine._store.read(5.0) as rows:
+            assert rows.setting("filling") == ""
+
+
+def test_a_filled_memory_has_exactly_the_entries_that_it_would_get_today(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    shutil.copy(SAMPLES / "memory-0.1.db", path)
+    path.chmod(0o600)
+    with calling(str(path), clock=Clock(NOW)) as call:
+        call.recall("anything")
+        wait_until_filled(call)
+    check_index(path, 0)
+
+
 def test_a_process_of_0_1_with_the_file_open_fails_and_spoils_nothing(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     shutil.copy(SAMPLES / "memory-0.1.db", path)
@@ -248,6 +268,7 @@ def test_ten_thousand_memories_of_0_1_survive_kills_at_any_moment(tmp_path: Path
         call.recall("anything")
         wait_until_filled(call)
         assert len(call.as_(agent="copy-3").recall("knots at buoy 77", limit=40, threshold=0)) == 40
+    check_index(path, agents)
     db = sqlite3.connect(path)
     assert db.execute("SELECT count(*), count(DISTINCT space) FROM memories").fetchone() == (10_048, agents + 2)
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)

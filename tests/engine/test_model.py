@@ -226,6 +226,7 @@ def test_sqlite_does_what_the_model_does(tmp_path: Path) -> None:
     compare(lambda: str(tmp_path / f"{next(numbers)}.db"), 12)
 
 
+@pytest.mark.timeout(600)  # on a busy machine
 @pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_postgres_does_what_the_model_does(postgres: str, examples: int) -> None:
     compare(lambda: emptied(postgres), examples)

@@ -122,3 +122,33 @@ def test_a_refused_key_is_named_by_its_variable(
     with pytest.raises(BaseException, match="1"), told(url):
         raise AuthError("Invalid or revoked API key.", status=401)
     assert f"The key in {variable} is not the right one" in capsys.readouterr().err
+
+
+def test_a_description_is_imported_beside_the_mark_of_kronmem(server: KronvexServer) -> None:
+    ada = agent(server, "ada")
+    ada.metadata = mark = {"kronmem": {"name": "ada"}}
+    line = {"agent_id": "ada", "description": None, "agent_metadata": {"team": 7}}
+    assert run("import", "--url", server.url, stdin=json.dumps(line)).exit_code == 0
+    assert ada.metadata == {"team": 7, **mark}
+    assert [one for one in lines(run("export", "--url", server.url)) if "agent_metadata" in one] == [line]
+    assert len(server.agents) == 1
+
+
+def test_a_description_that_the_server_ignores_is_refused_and_the_rest_is_imported(server: KronvexServer) -> None:
+    text = [
+        {"agent_id": "ada", "content": "alpha bravo"},
+        {"agent_id": "ada", "description": "hers", "agent_metadata": {"team": 7}},
+    ]
+    ended = run("import", "--url", server.url, stdin="\n".join(map(json.dumps, text)))
+    assert (ended.exit_code, ended.stdout) == (1, "Imported 1, 1 refused.\n")
+    assert "the service ignores the description of an agent; the metadata is stored" in ended.stderr
+    assert server.agents[0].metadata == {"team": 7}
+
+
+def test_an_agent_beyond_the_plan_is_refused_and_the_rest_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = [{"agent_id": "ada", "content": "alpha bravo"}, {"agent_id": "zoe", "agent_metadata": {"team": 7}}]
+    with KronvexServer(plan="demo") as server:
+        monkeypatch.setenv("KRONMEM_API_KEY", server.key)
+        ended = run("import", "--url", server.url, stdin="\n".join(map(json.dumps, text)))
+    assert (ended.exit_code, ended.stdout) == (1, "Imported 1, 1 refused.\n")
+    assert "the description of zoe was not imported" in ended.stderr

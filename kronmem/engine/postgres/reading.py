@@ -26,8 +26,20 @@ COLUMNS = """number, id::text, content, type, session, tags, metadata, created, 
 _ROW = f"SELECT {COLUMNS} FROM kronmem.memories WHERE"
 _LIVE = "(expires IS NULL OR expires > %s)"
 _CURRENT = "successor IS NULL"
-_ORDER = {"recent": "number DESC", "oldest": "number", "access_count": "accessed DESC, number DESC"}
-_BEYOND = {"recent": "number < %s", "oldest": "number > %s", "access_count": "(accessed, number) < (%s, %s)"}
+_ORDER = {
+    "recent": "number DESC",
+    "oldest": "number",
+    "access_count": "accessed DESC, number DESC",
+    "history recent": "created DESC, said DESC, number DESC",
+    "history oldest": "created, said, number",
+}
+_BEYOND = {
+    "recent": "number < %s",
+    "oldest": "number > %s",
+    "access_count": "(accessed, number) < (%s, %s)",
+    "history recent": "(created, said, number) < (%s, %s, %s)",
+    "history oldest": "(created, said, number) > (%s, %s, %s)",
+}
 
 
 class PostgresReader:
@@ -108,11 +120,13 @@ class PostgresReader:
 
     def page(self, space: Space, only: Filter, page: Page, now: float) -> list[Row]:
         where, values = self._where(space, only, now)
+        order = f"history {page.sort}" if only.history and page.sort != "access_count" else page.sort
         if (after := page.after) is not None:
-            where = f"{where} AND {_BEYOND[page.sort]}"
+            where = f"{where} AND {_BEYOND[order]}"
             number, accessed = after
-            values += (accessed, number) if page.sort == "access_count" else (number,)
-        sql = f"{_ROW} {where} ORDER BY {_ORDER[page.sort]} LIMIT %s OFFSET %s"
+            values += (accessed,) if order == "access_count" else page.moment or ()
+            values += (number,)
+        sql = f"{_ROW} {where} ORDER BY {_ORDER[order]} LIMIT %s OFFSET %s"
         limit = None if page.limit < 0 else page.limit
         return [read_row(row) for row in self._ask(sql, (*values, limit, page.offset))]
 

@@ -68,6 +68,7 @@ _TABLES = (
         WHERE successor IS NULL AND about <> ''""",
     "CREATE INDEX memories_successor ON kronmem.memories(space, successor) WHERE successor IS NOT NULL",
     "CREATE INDEX memories_expiry ON kronmem.memories(expires, space) WHERE expires IS NOT NULL",
+    "CREATE INDEX memories_created ON kronmem.memories(space, created)",
     "CREATE INDEX memories_pinned ON kronmem.memories(space, number) WHERE pinned",
     "CREATE INDEX memories_unfilled ON kronmem.memories(space, number) WHERE passages = 0 AND successor IS NULL",
     # Postings are packed (posting_blocks.py): a row and an index entry for each would be three times their size. No

@@ -68,12 +68,12 @@ class PostgresStore:
             return work(rows)
 
     @contextmanager
-    def note(self) -> Generator[PostgresWriter]:
-        """A change worth no waiting and no fsync: `DeadlineError` when no connection is free."""
+    def note(self, timeout: float = 0.0) -> Generator[PostgresWriter]:
+        """A change worth no fsync and by default no waiting: `DeadlineError` while no connection is free."""
         if time.monotonic() < self._muted_until:
             raise StoreError(f"{self._pool.place} may not be written by this role")
         try:
-            with self._pool.transaction(_NOTE, _NOTE_TIME, wait=False) as session:
+            with self._pool.transaction(_NOTE, timeout or _NOTE_TIME, wait=timeout > 0.0) as session:
                 rows = PostgresWriter(session, self._key_of)
                 yield rows
                 rows.finish()

@@ -183,6 +183,9 @@ class PostgresWriter(PostgresReader):
             words = self._new.replace_index(space.id, old, indexed)
             self._count(space, 0, passages - (old.passages or 1), sum(indexed.lengths) - words, 0, 1)
 
+    def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
+        self.revise(space, row, row, indexed)
+
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         sql = "UPDATE kronmem.memories SET successor = %s::uuid, passages = 0 WHERE space = %s AND number = %s"
         self._change(sql, (successor, space.id, old.number))

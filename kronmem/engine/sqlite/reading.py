@@ -18,8 +18,21 @@ _SPACE = """SELECT id, name, description, metadata, created, count, passages, wo
 _ROW = f"SELECT {COLUMNS} FROM memories WHERE "
 _LIVE = "(expires IS NULL OR expires > ?)"
 _CURRENT = "successor IS NULL"
-_ORDER = {"recent": "key DESC", "oldest": "key", "access_count": "accessed DESC, key DESC"}
-_BEYOND = {"recent": "key < ?", "oldest": "key > ?", "access_count": "(accessed < ? OR accessed = ? AND key < ?)"}
+_SAID = "coalesce(said, created)"
+_ORDER = {
+    "recent": "key DESC",
+    "oldest": "key",
+    "access_count": "accessed DESC, key DESC",
+    "history recent": f"created DESC, {_SAID} DESC, key DESC",
+    "history oldest": f"created, {_SAID}, key",
+}
+_BEYOND = {
+    "recent": "key < ?",
+    "oldest": "key > ?",
+    "access_count": "(accessed < ? OR accessed = ? AND key < ?)",
+    "history recent": f"(created, {_SAID}, key) < (?, ?, ?)",
+    "history oldest": f"(created, {_SAID}, key) > (?, ?, ?)",
+}
 
 
 class SqliteReader:
@@ -86,12 +99,13 @@ class SqliteReader:
 
     def page(self, space: Space, only: Filter, page: Page, now: float) -> list[Row]:
         where, values = _where(space, only, now)
+        order = f"history {page.sort}" if only.history and page.sort != "access_count" else page.sort
         if (after := page.after) is not None:
-            where = f"{where} AND {_BEYOND[page.sort]}"
+            where = f"{where} AND {_BEYOND[order]}"
             number, accessed = after
-            values += (accessed,) * 2 if page.sort == "access_count" else ()
+            values += (accessed,) * 2 if order == "access_count" else page.moment or ()
             values += (key(space.id, number),)
-        sql = f"{_ROW} {where} ORDER BY {_ORDER[page.sort]} LIMIT ? OFFSET ?"
+        sql = f"{_ROW} {where} ORDER BY {_ORDER[order]} LIMIT ? OFFSET ?"
         return sound_page(self._db, sql, values, page.limit, page.offset)
 
     def sessions(self, space: Space, now: float) -> list[tuple[str, int]]:
@@ -247,7 +261,7 @@ def _postings(rows: list[Any]) -> list[Posting]:
 
 def _where(space: Space, only: Filter, now: float | None) -> tuple[str, tuple[Value, ...]]:
     parts: list[tuple[str, Value]] = []
-    if only.since is not None or only.until is not None or only.session_id is not None or only.pinned:
+    if any((only.since, only.until, only.session_id)) or only.pinned or only.history:
         parts.append(("space = ?", space.id))
     else:
         parts += [("key >= ?", key(space.id, 0)), ("key < ?", key(space.id + 1, 0))]

@@ -47,9 +47,9 @@ class SqliteStore:
         return self._group.run(work, timeout)
 
     @contextmanager
-    def note(self) -> Generator[SqliteWriter]:
-        """A change worth no waiting and no fsync: `DeadlineError` when another writer is at it."""
-        with self._file.transaction("BEGIN IMMEDIATE", 0.0, synchronous="NORMAL") as connection:
+    def note(self, timeout: float = 0.0) -> Generator[SqliteWriter]:
+        """A change worth no fsync and by default no waiting: `DeadlineError` while another writer is at it."""
+        with self._file.transaction("BEGIN IMMEDIATE", timeout, synchronous="NORMAL") as connection:
             connection.checkpoint_at(LATE_CHECKPOINT)
             yield SqliteWriter(connection)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,8 +14,9 @@ from pydantic import JsonValue
 from kronmem.engine.columns import changing
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, digest, erased_digest, pack_parts, posted
 from kronmem.engine.sqlite.reading import FORMER, SqliteReader
-from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_rows
+from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, check_damage, key, read_row, sound_rows
 from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
+from kronmem.errors import StoreError
 
 
 class SqliteWriter(SqliteReader):
@@ -137,6 +139,21 @@ class SqliteWriter(SqliteReader):
         self._db.execute("UPDATE spaces SET revised = revised + 1 WHERE id = ?", (space.id,))
         self._space = None
 
+    def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
+        # Only entries that differ are written. A memory of one passage has those of schema 1, and its tags and type.
+        where, passages = key(space.id, row.number), max(len(indexed.lengths), 1)
+        terms, words = posted(row) if passages > 1 else ([], sum(indexed.lengths))
+        stale = [(space.id, term, row.number) for term in terms if term not in indexed.terms and term[0] != "\x1d"]
+        self._db.executemany(_UNPOST, stale)
+        said = [(space.id, term, row.number, *_worth(places, indexed)) for term, places in indexed.terms.items()]
+        self._db.executemany(_REPOST, said)
+        if indexed.codes:
+            self._db.execute("INSERT INTO meanings VALUES (?, ?, ?)", (where, indexed.codes, indexed.vectors))
+        self._db.execute("UPDATE memories SET passages = ? WHERE key = ?", (passages, where))
+        sql = "UPDATE spaces SET passages = passages + ?, words = words + ?, revised = revised + 1 WHERE id = ?"
+        self._db.execute(sql, (passages - 1, sum(indexed.lengths) - words, space.id))
+        self._space = None
+
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         self._count(space.id, -1, -(old.passages or 1), -self._unpost(space.id, old))
         sql = "UPDATE memories SET successor = ?, passages = 0, vector = NULL WHERE key = ?"
@@ -248,11 +265,16 @@ class SqliteWriter(SqliteReader):
         self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
-        sql = "SELECT key FROM memories WHERE passages = 0 AND successor IS NULL ORDER BY key DESC LIMIT ?"
-        found = [where for (where,) in self._db.execute(sql, (limit,)).fetchall()]
-        spaces = {where >> BITS: self._space_of(where >> BITS) for where in found}
-        rows = [(spaces[where >> BITS], self._sound(where)) for where in found]
-        return [(space, row) for space, row in rows if row is not None]
+        which = "FROM memories WHERE passages = 0 AND successor IS NULL ORDER BY key DESC LIMIT ?"
+        try:
+            found = self._db.execute(f"SELECT {COLUMNS} {which}", (limit,)).fetchall()
+            rows = [(row[0] >> BITS, read_row(row)) for row in found]
+        except (StoreError, sqlite3.OperationalError) as error:
+            check_damage(error)
+            keys = [where for (where,) in self._db.execute(f"SELECT key {which}", (limit,)).fetchall()]
+            rows = [(where >> BITS, row) for where in keys if (row := self._sound(where)) is not None]
+        spaces = {space: self._space_of(space) for space, _ in rows}
+        return [(spaces[space], row) for space, row in rows]
 
     def _sound(self, where: int) -> Row | None:
         """The memory at a key; one that cannot be read is marked, so that nobody comes back to it."""
@@ -268,6 +290,8 @@ _CHANGING = (
 )
 _INSERTED = f"key, id, {', '.join(_CHANGING)}, created, accessed, role, successor, passages, space, owner"
 _POST = "INSERT INTO postings(space, term, number, worth, parts) VALUES (?, ?, ?, ?, ?)"
+_REPOST = f"""{_POST} ON CONFLICT DO UPDATE SET worth = excluded.worth, parts = excluded.parts
+    WHERE worth <> excluded.worth OR parts IS NOT excluded.parts"""
 _DELETE_FORMER = f"{FORMER} DELETE FROM memories WHERE space = ? AND successor IN (SELECT successor FROM chain)"
 _UNPOST = "DELETE FROM postings WHERE space = ? AND term = ? AND number = ?"
 
