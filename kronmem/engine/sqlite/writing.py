@@ -145,8 +145,7 @@ class SqliteWriter(SqliteReader):
         terms, words = posted(row) if passages > 1 else ([], sum(indexed.lengths))
         stale = [(space.id, term, row.number) for term in terms if term not in indexed.terms and term[0] != "\x1d"]
         self._db.executemany(_UNPOST, stale)
-        said = [(space.id, term, row.number, *_worth(places, indexed)) for term, places in indexed.terms.items()]
-        self._db.executemany(_REPOST, said)
+        self._db.executemany(_REPOST, _postings(space.id, row.number, indexed))
         if indexed.codes:
             self._db.execute("INSERT INTO meanings VALUES (?, ?, ?)", (where, indexed.codes, indexed.vectors))
         self._db.execute("UPDATE memories SET passages = ? WHERE key = ?", (passages, where))
