@@ -19,8 +19,9 @@ from kronmem.packs.log_once import LogOnce
 
 TIMEOUT = 2.0
 """Seconds that a message may wait for its saving: as long as for a recall."""
-QUIET = 0.05
-"""Seconds after which a team has taken in the message that it has just told of; a model thinks for longer."""
+PAUSES = (0.05, 0.4, 3.0)
+"""Seconds between further saves while nothing new is told of: a team has taken in its message after the first of them,
+on a busy machine later, and a model may think for longer than that. A save that finds no change writes nothing."""
 
 JsonObject = dict[str, JsonValue]
 
@@ -160,8 +161,9 @@ class _Quiet:
         self._later = asyncio.ensure_future(self._wait())
 
     async def _wait(self) -> None:
-        await asyncio.sleep(QUIET)
-        await self._saver.save_quietly()
+        for pause in PAUSES:
+            await asyncio.sleep(pause)
+            await self._saver.save_quietly()
 
     async def end(self) -> None:
         """Stop waiting; a save under way is finished."""

@@ -212,6 +212,34 @@ async def test_every_message_is_saved_before_the_next_model_is_asked(client: Asy
     assert [one.content for one in result.messages][1:] == [f"Answer {number}" for number in range(4)]  # type: ignore[union-attr] # texts
 
 
+class Late:
+    """A team of a busy machine: it tells of a message long before it has it, and then waits for a model."""
+
+    def __init__(self, state: Any) -> None:
+        self._state, self._messages = state, list[str]()
+
+    async def save_state(self) -> dict[str, Any]:
+        return {"messages": list(self._messages)}
+
+    async def load_state(self, state: Any) -> None:
+        raise AssertionError("nothing was saved")
+
+    async def run_stream(self) -> AsyncIterator[str]:
+        yield "told"
+        await asyncio.sleep(0.3)
+        self._messages.append("taken in")
+        with anyio.fail_after(60):
+            while "taken in" not in await stored(self._state):
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.slow
+async def test_a_message_that_a_team_takes_in_late_is_saved_while_the_model_thinks(client: AsyncClient) -> None:
+    team = Late(client.state("team"))
+    async with persisted(team, client.state("team"), "chat"):
+        assert [message async for message in team.run_stream()] == ["told"]
+
+
 @pytest.mark.slow
 async def test_only_the_changed_parts_are_written(client: AsyncClient) -> None:
     sizes = list[int]()
