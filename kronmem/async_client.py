@@ -583,7 +583,7 @@ class AsyncClient:
         else:
             ask = partial(about, agent_id)
             flow = self._post.by_id(agent_id, memory_id, lambda known, left: ask(known, link, left), link, timeout)
-        return await self._drive(flow, name, agent_id, memory_id)
+        return await self._drive(flow, name, agent_id, None if name == "history" else memory_id)
 
     async def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         if self._post is not None and not self._post.looked:

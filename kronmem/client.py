@@ -557,7 +557,7 @@ class Client:
         else:
             ask = partial(about, agent_id)
             flow = self._post.by_id(agent_id, memory_id, lambda known, left: ask(known, link, left), link, timeout)
-        return self._drive(flow, name, agent_id, memory_id)
+        return self._drive(flow, name, agent_id, None if name == "history" else memory_id)
 
     def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         if self._post is not None and not self._post.looked:

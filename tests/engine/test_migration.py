@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kronmem import Client
-from kronmem.engine.backfill import LEASE
+from kronmem.engine.backfill import LEASE, Filler
 from kronmem.engine.engine import Engine
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.errors import KronmemError, StoreError
@@ -165,6 +165,19 @@ def test_a_process_that_ends_lets_the_next_one_fill_at_once(old: str) -> None:
         engine._filler.close()
         with engine._store.read(5.0) as rows:
             assert rows.setting("filling") == ""
+
+
+def test_a_process_that_waits_for_the_lease_of_another_writes_nothing_and_rests(old: str) -> None:
+    with calling(old, clock=Clock(NOW)) as call:
+        store = call.service._engine._store
+        with store.write(5.0) as rows:
+            rows.set_setting("filling", f"another {time.time() + LEASE - 1}")
+            waiting = rows.count_unfilled()
+        assert waiting
+        assert Filler(store)._batch() == (True, 1.0)
+        with store.read(5.0) as rows:
+            assert rows.count_unfilled() == waiting
+            assert (rows.setting("filling") or "").startswith("another ")
 
 
 def test_a_filled_memory_has_exactly_the_entries_that_it_would_get_today(tmp_path: Path) -> None:
