@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 
 from kronmem.engine import indexing, terms
 from kronmem.engine.store import Filter, Indexed, Posting, Row, Space
@@ -75,6 +76,13 @@ def unpack_parts(rows: Iterable[tuple[int, int, int, bytes | None]]) -> list[Pos
         else:
             found += [(place | part, n, size) for part, n, size in _PART.iter_unpack(parts)]
     return found
+
+
+def unpack_long(rows: Sequence[tuple[int, bytes]]) -> list[Posting]:
+    """The same for memories of several passages alone: thousands of parts in one go."""
+    bases = chain.from_iterable(repeat(place, len(parts) // _PART.size) for place, parts in rows)
+    parts = _PART.iter_unpack(b"".join(parts for _, parts in rows))
+    return [(base | part, times, length) for base, (part, times, length) in zip(bases, parts, strict=True)]
 
 
 def spread_of(space: Space, bound: int, oldest: int) -> float:

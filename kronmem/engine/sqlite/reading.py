@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from kronmem.engine.columns import space_of
-from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_parts
+from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_long
 from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_page, sound_rows
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Posting, Receipt, Row, Space, StateValue, Totals
 
@@ -256,7 +256,8 @@ def _postings(rows: list[Any]) -> list[Posting]:
     """Postings by passage: the rows as they are, unless there are parts in place of a length."""
     if set(map(type, map(_third, rows))) <= {int}:
         return rows
-    return unpack_parts((*row[:2], 0, row[2]) if isinstance(row[2], bytes) else (*row, None) for row in rows)
+    long = [(place, parts) for place, _, parts in rows if isinstance(parts, bytes)]
+    return [row for row in rows if isinstance(row[2], int)] + unpack_long(long)
 
 
 def _where(space: Space, only: Filter, now: float | None) -> tuple[str, tuple[Value, ...]]:
