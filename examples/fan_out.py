@@ -14,7 +14,7 @@ from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from kronmem import AsyncClient, Hit
 from kronmem.core.wire import Reply, Request
-from kronmem.text.context import render
+from kronmem.text.fence import render
 from kronmem.transport.local import open_sqlite
 
 AGENTS = [f"agent_{number}" for number in range(20)]

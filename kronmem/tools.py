@@ -20,7 +20,7 @@ from kronmem.packs.bounded_call import bounded
 from kronmem.packs.checks import check_memory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_call import OWN_DEADLINE, answered_async, failure_message
-from kronmem.packs.tool_text import (
+from kronmem.packs.tool_descriptions import (
     CONTENT,
     DESCRIPTIONS,
     KEY,
@@ -34,7 +34,7 @@ from kronmem.packs.tool_text import (
     tool_names,
 )
 from kronmem.packs.warmup import is_cold, load_engine
-from kronmem.text.context import label, legible
+from kronmem.text.fence import label, legible
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

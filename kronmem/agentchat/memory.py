@@ -25,7 +25,7 @@ from kronmem.packs.dumped_config import check_key, dumpable_url, key_variable
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory
-from kronmem.packs.tool_text import ToolCoroutine
+from kronmem.packs.tool_descriptions import ToolCoroutine
 from kronmem.packs.warmup import load_engine_for
 
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from kronmem import AsyncState, State
+from kronmem.agentchat.changed_state import Stateful, StateSaver, watching
 from kronmem.agentchat.content import OURS
 from kronmem.agentchat.injection import SOURCE
-from kronmem.agentchat.saving import Stateful, StateSaver, watching
 from kronmem.packs.injected_block import is_block
 
 log = logging.getLogger("kronmem")

@@ -16,8 +16,8 @@ from typing_extensions import Self
 from kronmem.agentchat.cancellation import until_cancelled
 from kronmem.agentchat.config import ToolConfig
 from kronmem.agentchat.memory import KronMemory
-from kronmem.packs import tool_text
-from kronmem.packs.tool_text import DESCRIPTIONS, ToolCoroutine, ToolName, tool_names
+from kronmem.packs import tool_descriptions
+from kronmem.packs.tool_descriptions import DESCRIPTIONS, ToolCoroutine, ToolName, tool_names
 
 # SkipValidation: the schema tells a model the types, and kronmem's functions coerce the values that it sends.
 
@@ -25,25 +25,25 @@ from kronmem.packs.tool_text import DESCRIPTIONS, ToolCoroutine, ToolName, tool_
 class RememberArgs(BaseModel):
     """The arguments of remember."""
 
-    content: SkipValidation[str] = Field(description=tool_text.CONTENT)
-    memory_type: SkipValidation[str] = Field(default="fact", description=tool_text.TYPE)
-    tags: SkipValidation[list[str] | None] = Field(default=None, description=tool_text.TAGS)
-    ttl_days: SkipValidation[int | None] = Field(default=None, description=tool_text.TTL)
-    key: SkipValidation[str | None] = Field(default=None, description=tool_text.KEY)
+    content: SkipValidation[str] = Field(description=tool_descriptions.CONTENT)
+    memory_type: SkipValidation[str] = Field(default="fact", description=tool_descriptions.TYPE)
+    tags: SkipValidation[list[str] | None] = Field(default=None, description=tool_descriptions.TAGS)
+    ttl_days: SkipValidation[int | None] = Field(default=None, description=tool_descriptions.TTL)
+    key: SkipValidation[str | None] = Field(default=None, description=tool_descriptions.KEY)
 
 
 class RecallArgs(BaseModel):
     """The arguments of recall."""
 
-    query: SkipValidation[str] = Field(description=tool_text.QUERY)
-    limit: SkipValidation[int] = Field(default=5, description=tool_text.LIMIT)
-    tags: SkipValidation[list[str] | None] = Field(default=None, description=tool_text.TAGS)
+    query: SkipValidation[str] = Field(description=tool_descriptions.QUERY)
+    limit: SkipValidation[int] = Field(default=5, description=tool_descriptions.LIMIT)
+    tags: SkipValidation[list[str] | None] = Field(default=None, description=tool_descriptions.TAGS)
 
 
 class ForgetArgs(BaseModel):
     """The arguments of forget."""
 
-    memory_id: SkipValidation[str] = Field(description=tool_text.MEMORY_ID)
+    memory_id: SkipValidation[str] = Field(description=tool_descriptions.MEMORY_ID)
 
 
 class ToolAnswer(BaseModel):

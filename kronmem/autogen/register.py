@@ -13,7 +13,7 @@ from kronmem import AgentMemory, AsyncAgentMemory, ConfigError, MemoryTools, mem
 from kronmem.autogen.classic import ConversableAgent, Team, group_of, members, register_function
 from kronmem.autogen.tool_threads import run_as_before, run_in_threads
 from kronmem.autogen.transitions import check_group
-from kronmem.packs.tool_text import ToolCoroutine, tool_names
+from kronmem.packs.tool_descriptions import ToolCoroutine, tool_names
 
 AnyMemory: TypeAlias = "AgentMemory | AsyncAgentMemory"
 Tools: TypeAlias = "MemoryTools[str] | MemoryTools[ToolCoroutine]"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kronmem import Client, NotFoundError
-from kronmem.cli import options, printing
+from kronmem.cli import connection, errors, options, printing
 
 NewContent = Annotated[
     str | None, typer.Argument(help="The new text; - reads it from standard input.", show_default=False)
@@ -34,7 +34,7 @@ def update(
     json: options.Json = False,
 ) -> None:
     """Change a memory in place; its former text is kept as history."""
-    with printing.connected(url) as client, _named(client, agent):
+    with connection.connected(url) as client, _named(client, agent):
         changed = client.update(
             agent,
             memory_id,
@@ -52,7 +52,7 @@ def history(
     memory_id: options.MemoryId, agent: options.Agent, url: options.Url = None, json: options.Json = False
 ) -> None:
     """Show a memory and the texts it took the place of, newest first."""
-    with printing.connected(url) as client, _named(client, agent):
+    with connection.connected(url) as client, _named(client, agent):
         for one in client.history(agent, memory_id):
             printing.as_json(printing.fields(one)) if json else printing.memory(one)
 
@@ -61,7 +61,7 @@ def forget(
     memory_id: options.MemoryId, agent: options.Agent, url: options.Url = None, json: options.Json = False
 ) -> None:
     """Delete one memory and its history."""
-    with printing.connected(url) as client, _named(client, agent):
+    with connection.connected(url) as client, _named(client, agent):
         client.forget(agent, memory_id)
         printing.as_json({"forgotten": memory_id}) if json else printing.line("Forgotten.")
 
@@ -75,13 +75,13 @@ def clear(
     json: options.Json = False,
 ) -> None:
     """Delete the memories of an agent, of one session, or from before a time; says how many before it asks."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         if not yes:
             count = sum(1 for _ in client.memories(agent, session_id=session, until=before))
             options.confirmed(f"Delete {count} memories of {agent}{_limits(session, before)}?", yes)
         count = client.clear(agent, session_id=session, before=before)
         if not count:
-            printing.nothing(client, agent, "There was nothing to delete.")
+            errors.nothing(client, agent, "There was nothing to delete.")
         printing.as_json({"deleted": count}) if json else printing.line(f"Deleted {count}.")
 
 
@@ -94,7 +94,7 @@ def erase(agent: options.Agent, yes: options.Yes = False, url: options.Url = Non
 
     Exits with 1 when it is not complete: a reader kept the files from being cleaned, or the service cannot erase.
     """
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         options.confirmed(f"Erase everything of {agent}? Nothing of it can be brought back.", yes)
         gone = client.erase(agent)
         if json:
@@ -104,7 +104,7 @@ def erase(agent: options.Agent, yes: options.Yes = False, url: options.Url = Non
             parts |= {"receipts": gone.receipts, "queued": gone.queued}
             printing.line("Erased: " + ", ".join(f"{count} {name}" for name, count in parts.items()) + ".")
         if not any((gone.memories, gone.history, gone.state, gone.receipts, gone.queued)):
-            printing.nothing(client, agent, "There was nothing to erase.")
+            errors.nothing(client, agent, "There was nothing to erase.")
     if not gone.complete:
         printing.note(
             "kronmem: not complete: old bytes may remain, because another process reads the file or the service "
@@ -124,4 +124,4 @@ class _named:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, NotFoundError):
-            printing.unknown(self._client, self._agent)
+            errors.unknown(self._client, self._agent)

@@ -17,7 +17,7 @@ import typer
 from pydantic import JsonValue
 
 from kronmem import AgentMemory, Client, ConfigError, KronmemError, NotFoundError, settings
-from kronmem.cli import options, printing
+from kronmem.cli import errors, options, printing
 from kronmem.cli.demo_script import TELLING
 from kronmem.cli.keys import key_for
 
@@ -35,7 +35,7 @@ SCENES = (
 
 def demo(agent: DemoAgent = AGENT, url: options.Url = None, json: options.Json = False) -> None:
     """Watch an AutoGen team remember across two processes: offline, in seconds, with a scripted model."""
-    with printing.told():
+    with errors.told():
         where = url or f"sqlite:///{settings.default_file()}"
         missing = ""
         with Client(where, outbox=False, api_key=key_for(where)) as client:

@@ -15,7 +15,7 @@ import typer
 from pydantic import JsonValue
 
 from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
-from kronmem.cli import options, printing
+from kronmem.cli import connection, errors, options, printing
 from kronmem.cli.autogen_versions import FAMILY, imports, lacking, mcp_mismatch, owners, promised, trouble, versions
 from kronmem.cli.outbox import waiting
 
@@ -48,12 +48,12 @@ def doctor(
     With --db it looks at a database before a server is started on it. Makes no table, stores nothing.
     Exits with 1 when something is broken. Keys and passwords are never shown.
     """
-    with printing.told():
+    with errors.told():
         if url and db:
             raise ConfigError("--url and --db are two names for where to look: give one of them")
         if db:
             url = options.database(db).url
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         chosen = settings.resolve(url, None)
         findings = [*_settings("--db" if db else "--url" if url else None, chosen), *_memory(client, chosen, agent)]
         findings += [*_outbox(client, chosen), *_autogen(), *_mcp(), *_versions()]

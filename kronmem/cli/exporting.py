@@ -13,7 +13,7 @@ from typing import Annotated, TextIO
 import typer
 
 from kronmem import Client, ConfigError, InvalidInputError
-from kronmem.cli import options, printing, records
+from kronmem.cli import connection, errors, options, printing, records
 from kronmem.core import inputs
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file, not to standard output.")]
@@ -25,12 +25,12 @@ def export(agent: options.AnyAgent = None, output: Output = None, url: options.U
 
     A file is complete or not there: it is written beside its place, readable by you alone, and renamed at the end.
     """
-    with printing.connected(url) as client, _written(output) as out:
+    with connection.connected(url) as client, _written(output) as out:
         # By id and written by name: at Kronvex two agents may have one name, and a name may hold any character.
         agents = [one for one in client.agents() if agent in (None, one.name)]
         if agent and not agents:
             inputs.identifier(agent, "agent_id")
-            printing.unknown(client, agent)
+            errors.unknown(client, agent)
         out.write(records.version_line())
         memories = state = 0
         for one in agents:

@@ -26,7 +26,7 @@ from kronmem import (
     TransportError,
     UnsupportedError,
 )
-from kronmem.cli import options, printing, records
+from kronmem.cli import connection, errors, options, printing, records
 from kronmem.cli.records import AgentLine, Export, MemoryLine, StateLine
 from kronmem.core import inputs
 
@@ -71,7 +71,7 @@ def import_(source: Source = "-", agent: Into = None, url: options.Url = None, j
     takes the current memories, oldest first, and dates them itself.
     """
     tally = Tally()
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         export = _addressed(client, _read(source, agent))
         with _stoppable(tally, len(export.memories)), _progress(len(export.memories)) as advance:
             _store(client, export.memories, tally, advance)
@@ -92,7 +92,7 @@ def _stoppable(tally: Tally, total: int) -> Generator[None, None, None]:
         done = tally.imported + tally.known + tally.expired + tally.refused
         printing.note(f"Stopped after {done} of {total}; run the same command again to go on.")
         if isinstance(stopped, KeyboardInterrupt):
-            raise typer.Exit(printing.INTERRUPTED) from None
+            raise typer.Exit(errors.INTERRUPTED) from None
         raise
 
 

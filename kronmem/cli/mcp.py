@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import anyio
 
 from kronmem import AsyncClient, ConfigError
-from kronmem.cli import options, printing
+from kronmem.cli import errors, options
 from kronmem.cli.keys import key_for
 
 
@@ -17,7 +17,7 @@ def mcp(agent: options.Agent, url: options.Url = None) -> None:
     The client starts this command and speaks to it over stdin and stdout; it ends when stdin does. For many agents
     and machines, `kronmem serve` answers MCP over HTTP at /mcp.
     """
-    with printing.told():
+    with errors.told():
         if find_spec("mcp") is None:
             raise ConfigError("MCP needs its extra: pip install 'kronmem[mcp]'")
         from kronmem.mcp import serve_stdio

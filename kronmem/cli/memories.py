@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kronmem import Memory
-from kronmem.cli import options, printing
+from kronmem.cli import connection, errors, options, printing
 
 Content = Annotated[str, typer.Argument(help="The text; - reads it from standard input.", show_default=False)]
 Query = Annotated[str, typer.Argument(help="The question; - reads it from standard input.", show_default=False)]
@@ -48,7 +48,7 @@ def remember(
     json: options.Json = False,
 ) -> None:
     """Store one memory. The same text again is the same memory; exit code 3 when it was queued."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         kept = client.remember(
             agent,
             options.text(content),
@@ -68,7 +68,7 @@ def remember(
         else:
             printing.line(f"{_became(kept)} ({kept.id}).")
     if kept.queued:
-        raise typer.Exit(printing.QUEUED)
+        raise typer.Exit(errors.QUEUED)
 
 
 def _became(kept: Memory) -> str:
@@ -93,11 +93,11 @@ def recall(
     json: options.Json = False,
 ) -> None:
     """Find the memories that answer a question, best first, with their similarity from 0 to 1."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         chosen = options.filters(type, session, tag, since, until)
         hits = client.recall(agent, options.text(query), limit, threshold=threshold, **chosen)
         if not hits:
-            printing.nothing(client, agent, "No relevant memories.")
+            errors.nothing(client, agent, "No relevant memories.")
         if json:
             printing.as_json([printing.hit_fields(hit, explain=explain) for hit in hits])
             return
@@ -118,14 +118,14 @@ def list_(
     json: options.Json = False,
 ) -> None:
     """List the memories of an agent, newest first; with --json as JSON Lines."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         found = 0
         walk = client.memories(agent, history=history, **options.filters(type, session, tag, since, until))
         for one in islice(walk, limit):
             found += 1
             printing.as_json(printing.fields(one)) if json else printing.memory(one)
         if not found:
-            printing.nothing(client, agent, "No memories.")
+            errors.nothing(client, agent, "No memories.")
 
 
 def context(
@@ -143,11 +143,11 @@ def context(
     json: options.Json = False,
 ) -> None:
     """Print the block of memories for a prompt, as inject_context makes it."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         chosen = options.filters(type, session, tag, since, until)
         block = client.inject_context(agent, options.text(query), limit, max_chars=max_chars, fill=fill, **chosen)
         if not block:
-            printing.nothing(client, agent, "No memories for a context.")
+            errors.nothing(client, agent, "No memories for a context.")
         if json:
             printing.as_json({"context": block})
         elif block:
@@ -156,10 +156,10 @@ def context(
 
 def agents(agent: options.AnyAgent = None, url: options.Url = None, json: options.Json = False) -> None:
     """List the agents and how many memories each has."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         found = [one for one in client.agents() if agent in (None, one.name)]
         if not found:
-            printing.nothing(client, agent, "No agents.")
+            errors.nothing(client, agent, "No agents.")
         if json:
             include = {"name", "id", "description", "created_at", "memory_count"}
             printing.as_json([one.model_dump(mode="json", include=include) for one in found])
@@ -170,10 +170,10 @@ def agents(agent: options.AnyAgent = None, url: options.Url = None, json: option
 
 def sessions(agent: options.Agent, url: options.Url = None, json: options.Json = False) -> None:
     """List the sessions of an agent and how many memories each has."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         found = client.sessions(agent)
         if not found:
-            printing.nothing(client, agent, "No sessions.")
+            errors.nothing(client, agent, "No sessions.")
         if json:
             printing.as_json([{"session_id": one.session_id, "count": one.count} for one in found])
             return

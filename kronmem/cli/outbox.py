@@ -8,7 +8,7 @@ import typer
 from pydantic import JsonValue
 
 from kronmem import Client, ConfigError, DeadLetter, QueuedMemory, settings
-from kronmem.cli import options, printing
+from kronmem.cli import connection, errors, options, printing
 
 app = typer.Typer(no_args_is_help=True, help="Look at and deliver the memories that wait for a service.")
 
@@ -23,7 +23,7 @@ Row = QueuedMemory | DeadLetter
 @app.command("list")
 def list_(agent: options.AnyAgent = None, url: options.Url = None, json: options.Json = False) -> None:
     """List what waits for this service, what it refused, and what waits under another key; with --json JSON Lines."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         kinds: dict[str, list[Row]] = {
             "waiting": list(client.outbox.list()),
             "refused": list(client.outbox.dead()),
@@ -66,7 +66,7 @@ def _print(kind: str, row: Row) -> None:
 @app.command()
 def flush(timeout: Timeout = 30.0, url: options.Url = None, json: options.Json = False) -> None:
     """Deliver now what waits for this service; exit code 3 when some are left."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         before = client.outbox.pending()
         left = client.outbox.flush(timeout)
         dead = len(client.outbox.dead())
@@ -75,13 +75,13 @@ def flush(timeout: Timeout = 30.0, url: options.Url = None, json: options.Json =
         refused = f"; {dead} refused: `kronmem outbox list` says why" if dead else ""
         printing.as_json(counts) if json else printing.line(f"{words}{refused}.")
     if left:
-        raise typer.Exit(printing.QUEUED)
+        raise typer.Exit(errors.QUEUED)
 
 
 @app.command()
 def drop(id: Id, yes: options.Yes = False, url: options.Url = None, json: options.Json = False) -> None:
     """Remove one memory from the outbox for good; it is delivered nowhere."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         options.confirmed(f"Drop {id}? It is stored nowhere else.", yes)
         dropped = client.outbox.drop(id)
         if dropped:
@@ -94,7 +94,7 @@ def drop(id: Id, yes: options.Yes = False, url: options.Url = None, json: option
 @app.command()
 def retry(url: options.Url = None, json: options.Json = False) -> None:
     """Queue what the service refused once more; deliver it with `outbox flush`."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         count = client.outbox.retry_dead()
         printing.as_json({"queued": count}) if json else printing.line(f"Queued {count} again.")
 
@@ -102,7 +102,7 @@ def retry(url: options.Url = None, json: options.Json = False) -> None:
 @app.command()
 def adopt(from_: From = None, url: options.Url = None, json: options.Json = False) -> None:
     """Send with the present key what was queued under another one, or for another url."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         _queue_of(client)
         count = client.outbox.adopt(from_)
         printing.as_json({"adopted": count}) if json else printing.line(f"Adopted {count}.")

@@ -1,37 +1,20 @@
-"""The output of the command and its exit codes: 0 done, 1 the service said no or was away, 2 wrong use, 3 queued."""
+"""The output of the command."""
 
 from __future__ import annotations
 
 import json
 import re
-import warnings
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import datetime, timezone
-from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 import typer
 from pydantic import JsonValue
 
 from kronmem import (
-    AuthError,
-    Client,
-    ConfigError,
     Hit,
-    InvalidInputError,
-    KronmemError,
     Memory,
-    TransportError,
-    settings,
 )
-from kronmem.cli import discard_output
-from kronmem.cli.keys import key_for
 
-QUEUED = 3
-"""The exit code when something waits in the outbox and is not at the service yet."""
-INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
 FIELDS = frozenset(Memory.model_fields) - {"deduplicated", "queued"}
 """A memory in JSON, with all that `import` needs to make it again: not how it is being delivered."""
 
@@ -127,61 +110,3 @@ def _now() -> datetime:
 
 def _aware(when: datetime) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
-
-
-def nothing(client: Client, agent: str | None, words: str) -> None:
-    """Say that there is nothing, and which agent may have been meant; the answer itself stays empty."""
-    if agent is None or not unknown(client, agent):
-        note(words)
-
-
-def unknown(client: Client, agent: str) -> bool:
-    """Say so when there is no agent of that name, with the names like it."""
-    try:
-        names = [one.name for one in client.agents()]
-    except KronmemError:  # only a hint: the command itself has its answer
-        return False
-    if agent in names or not names:
-        return False
-    close = get_close_matches(agent, names, 3) or [name for name in names if name.lower() == agent.lower()]
-    few = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-    note(f"No agent {agent!r}. " + (f"Did you mean {' or '.join(close)}?" if close else f"There are: {few}"))
-    return True
-
-
-@contextmanager
-def told(url: str | None = None) -> Generator[None, None, None]:
-    """Turn an error into a sentence and an exit code, never a traceback."""
-    try:
-        yield
-    except (ConfigError, InvalidInputError) as error:
-        note(f"kronmem: {error}")
-        raise typer.Exit(2) from None
-    except KronmemError as error:
-        note(f"kronmem: {error}{_advice(error, url)}")
-        raise typer.Exit(1) from None
-    except BrokenPipeError:  # `| head` has read enough; click would exit with 1
-        discard_output()
-        raise typer.Exit(0) from None
-
-
-def _advice(error: KronmemError, url: str | None) -> str:
-    if isinstance(error, AuthError):
-        where = settings.resolve(url, key_for(url))
-        variable = "KRONVEX_API_KEY" if where.kronvex and key_for(url) is None else "KRONMEM_API_KEY"
-        return f"\nThe key in {variable} is not the right one for {shown(where.url)}."
-    if isinstance(error, TransportError):
-        return "\nIs the service running? `kronmem doctor` tells more."
-    return ""
-
-
-@contextmanager
-def connected(url: str | None, *, outbox: bool = True) -> Generator[Client, None, None]:
-    """A client for one command. A key in KRONMEM_API_KEY goes to `url` when no KRONMEM_URL says otherwise."""
-    with told(url):
-        with warnings.catch_warnings(record=True) as raised:
-            client = Client(url, api_key=key_for(url), outbox=None if outbox else False)
-        for warning in raised:
-            note(f"kronmem: warning: {warning.message}")
-        with client:
-            yield client

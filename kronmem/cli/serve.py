@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import typer
 
 from kronmem import ConfigError, settings
-from kronmem.cli import options, printing
+from kronmem.cli import errors, options, printing
 from kronmem.cli.secret_arguments import hide
 
 Host = Annotated[str, typer.Option("--host", help="Address to listen on; beyond loopback only with a key.")]
@@ -101,7 +101,7 @@ def serve(
 
     Stops on Ctrl-C or SIGTERM, with accepted writes finished. Put a TLS proxy in front of it for other machines.
     """
-    with printing.told():
+    with errors.told():
         _check_extra()
         from kronmem.server.keys import owners, read_file
         from kronmem.server.serve import run

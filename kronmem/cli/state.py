@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kronmem.cli import options, printing
+from kronmem.cli import connection, errors, options, printing
 
 app = typer.Typer(no_args_is_help=True, help="Read and change the state of an agent: JSON values by key.")
 
@@ -17,19 +17,19 @@ Value = Annotated[str, typer.Argument(help="The value in JSON; - reads it from s
 @app.command()
 def get(key: Key, agent: options.Agent, url: options.Url = None, json: options.Json = False) -> None:
     """Print the value under a key as JSON; exit code 1 when there is none."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         value = client.state(agent).get(key)
         if value is not None:
             printing.as_json(value)
             return
-        printing.nothing(client, agent, f"Nothing is kept under {key!r}; `kronmem state keys` lists the keys.")
+        errors.nothing(client, agent, f"Nothing is kept under {key!r}; `kronmem state keys` lists the keys.")
     raise typer.Exit(1)
 
 
 @app.command("set")
 def set_(key: Key, value: Value, agent: options.Agent, url: options.Url = None, json: options.Json = False) -> None:
     """Keep a JSON value under a key, in place of the former one; null deletes the key."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         client.state(agent).set(key, options.json_value(options.text(value), "the value"))
         printing.as_json({"stored": key}) if json else printing.line(f"Stored {key}.")
 
@@ -37,7 +37,7 @@ def set_(key: Key, value: Value, agent: options.Agent, url: options.Url = None, 
 @app.command()
 def delete(key: Key, agent: options.Agent, url: options.Url = None, json: options.Json = False) -> None:
     """Remove a key; removing one that is not there is no error."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         client.state(agent).delete(key)
         printing.as_json({"deleted": key}) if json else printing.line(f"Deleted {key}.")
 
@@ -45,10 +45,10 @@ def delete(key: Key, agent: options.Agent, url: options.Url = None, json: option
 @app.command()
 def keys(agent: options.Agent, url: options.Url = None, json: options.Json = False) -> None:
     """List the keys, sorted."""
-    with printing.connected(url) as client:
+    with connection.connected(url) as client:
         found = client.state(agent).keys()
         if not found:
-            printing.nothing(client, agent, "No state.")
+            errors.nothing(client, agent, "No state.")
         if json:
             printing.as_json(list(found))
             return

@@ -15,13 +15,13 @@ from pydantic_core import to_json
 from kronmem.api import ids, paths
 from kronmem.api.replies import RestoreReply
 from kronmem.api.validators import DeferredModel, Validator
-from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing
+from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing, memory_json
 from kronmem.core.filters import MemoryFilter, memory_filter
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
-from kronmem.text import context
+from kronmem.text import fence
 
 __all__ = ["Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
 
@@ -117,7 +117,7 @@ def remember(one: Draft) -> Call[Memory]:
         "remember",
         "POST",
         paths.REMEMBER,
-        partial(kronvex.memory, agent_id=one.agent_id),
+        partial(memory_json.memory, agent_id=one.agent_id),
         one.agent_id,
         body=to_json(one.fields()),
         headers=(*JSON, ("idempotency-key", one.client_id)),
@@ -137,7 +137,7 @@ def _upsert(one: Draft) -> Call[Memory]:
         "upsert",
         "POST",
         paths.UPSERT,
-        partial(kronvex.memory, agent_id=one.agent_id),
+        partial(memory_json.memory, agent_id=one.agent_id),
         one.agent_id,
         body=to_json(one.fields()),
         headers=(*JSON, ("idempotency-key", one.client_id)),
@@ -153,7 +153,7 @@ def remember_batch(agent_id: str, drafts: Sequence[Draft]) -> Call[list[Memory]]
         "remember_many",
         "POST",
         paths.BATCH,
-        partial(kronvex.batch, agent_id=agent_id),
+        partial(memory_json.batch, agent_id=agent_id),
         agent_id,
         body=to_json({"memories": [one.fields() for one in drafts]}),
         headers=JSON,
@@ -179,7 +179,7 @@ def recall(
     asked = kronvex_reading.RecallQuery(agent_id, query, limit, within, threshold)
 
     def parse(reply: Reply) -> list[Hit]:
-        return asked.keep(kronvex.hits(reply, agent_id))
+        return asked.keep(memory_json.hits(reply, agent_id))
 
     mend = partial(kronvex_reading.recalled, asked)
     drops = _dropped(within, count_access)
@@ -199,7 +199,7 @@ def inject_context(
 
     def render(found: Sequence[Hit]) -> str:
         used.extend(found)
-        return context.render(found, source=agent_id, max_chars=max_chars)
+        return fence.render(found, source=agent_id, max_chars=max_chars)
 
     # Nothing in particular may be asked here: that is a question too.
     text = inputs.text(query, "query") if query.strip() else ids.GENERAL_QUERY
@@ -207,9 +207,9 @@ def inject_context(
     asked = kronvex_reading.RecallQuery(agent_id, text, limit, within, None)
 
     def parse(reply: Reply) -> str:
-        found, ready = kronvex.context(reply, agent_id)
+        found, ready = memory_json.context(reply, agent_id)
         if found is None:  # no memories are listed at all: its own block is the only text
-            return context.fence(ready, source=agent_id, max_chars=max_chars)
+            return fence.fence(ready, source=agent_id, max_chars=max_chars)
         return render(kronvex.keep(found, limit=limit, within=within, threshold=None))
 
     def mend(reply: Reply, asker: Asker) -> Flow[str]:
@@ -232,7 +232,7 @@ def _dropped(within: MemoryFilter, count_access: bool = True) -> str | None:
 
 def page(
     agent_id: str, within: MemoryFilter, number: int, after: str | None, *, history: bool = False
-) -> Call[kronvex.WirePage]:
+) -> Call[memory_json.WirePage]:
     """Fetch one page of an agent's memories, newest first; the filters help our own service and are checked again."""
     query = [("page", str(number)), ("per_page", str(PER_PAGE))]
     if within.session_id is not None:
@@ -243,20 +243,22 @@ def page(
         query.append(("history", "true"))
     if after is not None:
         query.append(("after", after))
-    nothing = partial(kronvex.WirePage, memories=[])
+    nothing = partial(memory_json.WirePage, memories=[])
     mend = partial(kronvex_reading.listed, agent_id)
-    return _of_agent("memories", "GET", paths.MEMORIES, agent_id, kronvex.page, nothing, query=tuple(query), mend=mend)
+    return _of_agent(
+        "memories", "GET", paths.MEMORIES, agent_id, memory_json.page, nothing, query=tuple(query), mend=mend
+    )
 
 
 def get(agent_id: str, memory_id: str) -> Call[Memory]:
     """Read one memory."""
-    parse = partial(kronvex.memory, agent_id=agent_id)
+    parse = partial(memory_json.memory, agent_id=agent_id)
     return _of_agent("get", "GET", _memory(paths.MEMORY, memory_id), agent_id, parse, _raise_no_memory)
 
 
 def history(agent_id: str, memory_id: str) -> Call[list[Memory]]:
     """Read a memory and its former texts, newest first."""
-    parse = partial(kronvex.batch, agent_id=agent_id)
+    parse = partial(memory_json.batch, agent_id=agent_id)
     return _of_agent("history", "GET", _memory(paths.HISTORY, memory_id), agent_id, parse, _raise_no_memory)
 
 
@@ -319,7 +321,7 @@ def change(
 def update(agent_id: str, memory_id: str, changed: MemoryChange) -> Call[Memory]:
     """Change one memory. Pin and type alone go by the route that every service has."""
     everywhere = set(changed.fields()) <= {"pinned", "memory_type"}
-    parse = partial(kronvex.memory, agent_id=agent_id)
+    parse = partial(memory_json.memory, agent_id=agent_id)
     where = _memory(paths.MEMORY if everywhere else paths.UPDATE, memory_id)
     method = "PATCH" if everywhere else "POST"
     body = to_json(changed.fields())
@@ -330,7 +332,7 @@ def update(agent_id: str, memory_id: str, changed: MemoryChange) -> Call[Memory]
 def clear_some(agent_id: str, session_id: str | None, before: datetime) -> Call[int]:
     """Delete memories created before a time by a path that only our own service has; see `clear_session`."""
     fields = {"session_id": inputs.session(session_id), "before": before.isoformat()}
-    return _of_agent("clear", "POST", paths.CLEAR_SOME, agent_id, kronvex.deleted, int, body=to_json(fields))
+    return _of_agent("clear", "POST", paths.CLEAR_SOME, agent_id, memory_json.deleted, int, body=to_json(fields))
 
 
 def erase(agent_id: str, wait: float) -> Call[Erasure]:
@@ -391,7 +393,7 @@ def forget(agent_id: str, memory_id: str) -> Call[None]:
 
 def clear(agent_id: str) -> Call[int]:
     """Delete every memory of an agent."""
-    return _of_agent("clear", "DELETE", paths.MEMORIES, agent_id, kronvex.deleted, int)
+    return _of_agent("clear", "DELETE", paths.MEMORIES, agent_id, memory_json.deleted, int)
 
 
 def clear_session(agent_id: str, session_id: str) -> Call[int]:
@@ -400,22 +402,22 @@ def clear_session(agent_id: str, session_id: str) -> Call[int]:
     Never as a filter on the other clear: Kronvex ignores filters there and would delete everything.
     """
     path = paths.fill(paths.SESSION, session=inputs.segment(session_id, "session_id"))
-    return _of_agent("clear", "DELETE", path, agent_id, kronvex.deleted, int)
+    return _of_agent("clear", "DELETE", path, agent_id, memory_json.deleted, int)
 
 
 def agents() -> Call[list[AgentInfo]]:
     """List the agents of this key."""
-    return Call("agents", "GET", paths.AGENTS, kronvex.agents)
+    return Call("agents", "GET", paths.AGENTS, memory_json.agents)
 
 
 def create_agent(name: str) -> Call[AgentInfo]:
     """Make an agent of that name."""
-    return Call("agents", "POST", paths.AGENTS, kronvex.agent, body=to_json({"name": name}), headers=JSON)
+    return Call("agents", "POST", paths.AGENTS, memory_json.agent, body=to_json({"name": name}), headers=JSON)
 
 
 def agent(agent_id: str) -> Call[AgentInfo | None]:
     """One agent; None when there is none."""
-    parse: Callable[[Reply], AgentInfo | None] = kronvex.agent
+    parse: Callable[[Reply], AgentInfo | None] = memory_json.agent
     return _of_agent("describe", "GET", paths.AGENT, agent_id, parse, lambda: None)
 
 
@@ -431,7 +433,14 @@ def describe(agent_id: str, fields: Mapping[str, JsonValue]) -> Call[AgentInfo]:
     """Describe an agent, which is made if it is not there."""
     named = inputs.identifier(agent_id, "agent_id")
     return Call(
-        "describe", "PATCH", paths.AGENT, kronvex.agent, named, body=to_json(dict(fields)), headers=JSON, creates=True
+        "describe",
+        "PATCH",
+        paths.AGENT,
+        memory_json.agent,
+        named,
+        body=to_json(dict(fields)),
+        headers=JSON,
+        creates=True,
     )
 
 
@@ -439,13 +448,18 @@ def update_agent(ref: str, name: str, metadata: dict[str, JsonValue]) -> Call[Ag
     """Rename an agent by the service's own id of it."""
     body = to_json({"name": name, "metadata": metadata})
     return Call(
-        "agents", "PATCH", paths.fill(paths.AGENT, agent=quote(ref, safe="")), kronvex.agent, body=body, headers=JSON
+        "agents",
+        "PATCH",
+        paths.fill(paths.AGENT, agent=quote(ref, safe="")),
+        memory_json.agent,
+        body=body,
+        headers=JSON,
     )
 
 
 def sessions(agent_id: str) -> Call[list[Session]]:
     """List the sessions of an agent."""
-    return _of_agent("sessions", "GET", paths.SESSIONS, agent_id, kronvex.sessions, list[Session])
+    return _of_agent("sessions", "GET", paths.SESSIONS, agent_id, memory_json.sessions, list[Session])
 
 
 def health() -> Call[Health]:

@@ -14,8 +14,9 @@ from typing import TypeVar
 
 from kronmem.core import kronvex, kronvex_detection, version_detection
 from kronmem.core.agent_names import Names, Resolver
+from kronmem.core.retry_after import retry_after
 from kronmem.core.steps import Event, Flow, Local, Pause, RepairJournal, Step, local
-from kronmem.core.wire import PARTIAL, Call, Reply, has_no_route, read, retry_after, unsupported
+from kronmem.core.wire import PARTIAL, Call, Reply, detail, has_no_route, read, unsupported
 from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError, status_class
 
 __all__ = [
@@ -255,7 +256,7 @@ def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float)
             outcome = kronvex_detection.until_midnight(outcome)
         wait = link.retry.wait(attempt, link.random)
         if isinstance(outcome, Reply):
-            wait = max(wait, retry_after(outcome) or 0.0)
+            wait = max(wait, retry_after(outcome, detail(outcome)) or 0.0)
         hopeless = link.breaker.state == "open" or link.now() + wait >= deadline
         if attempt == (call.attempts or link.retry.attempts) or hopeless or not link.budget.spend():
             if isinstance(outcome, Reply):

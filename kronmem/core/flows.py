@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from kronmem.api.ids import RESERVED
-from kronmem.core import calls, kronvex, kronvex_calls, kronvex_storing
+from kronmem.core import calls, kronvex_calls, kronvex_storing, memory_json
 from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import NO_REASON, Call, read
@@ -87,7 +87,7 @@ def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memor
                 raise
             link.lacks.add("get")
     row = yield from exchange(kronvex_calls.patch(agent_id, memory_id, {}), link, timeout)
-    return kronvex.to_memory(row, agent_id)
+    return memory_json.to_memory(row, agent_id)
 
 
 def update(agent_id: str, memory_id: str, link: Link, timeout: float, change: calls.MemoryChange) -> Flow[Memory]:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from kronmem.api import paths
-from kronmem.core import kronvex
+from kronmem.core import memory_json
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply
 
@@ -23,15 +23,15 @@ MOST_SEARCHED = 100
 
 def page(
     agent_id: str, number: int, *, search: str | None = None, memory_type: str | None = None
-) -> Call[kronvex.WirePage]:
+) -> Call[memory_json.WirePage]:
     """One page of the listing, newest first; no limit of a plan counts it."""
     query = [("page", str(number)), ("per_page", str(PER_PAGE))]
     if search:
         query.append(("search", search))
     if memory_type is not None:
         query.append(("memory_type", memory_type))
-    nothing = partial(kronvex.WirePage, memories=[])
-    return Call("memories", "GET", paths.MEMORIES, kronvex.page, agent_id, tuple(query), unknown=nothing)
+    nothing = partial(memory_json.WirePage, memories=[])
+    return Call("memories", "GET", paths.MEMORIES, memory_json.page, agent_id, tuple(query), unknown=nothing)
 
 
 def delete(agent_id: str, memory_id: str) -> Call[None]:
@@ -44,9 +44,9 @@ def restore(agent_id: str, memory_id: str) -> Call[None]:
     return Call("restore", "POST", f"{_memory(memory_id)}/restore", _done, agent_id)
 
 
-def patch(agent_id: str, memory_id: str, fields: dict[str, JsonValue]) -> Call[kronvex.WireMemory]:
+def patch(agent_id: str, memory_id: str, fields: dict[str, JsonValue]) -> Call[memory_json.WireMemory]:
     """Change pin or type. With no fields it is the only way to read one row, deleted or not."""
-    return Call("update", "PATCH", _memory(memory_id), kronvex.row, agent_id, (), to_json(fields), JSON)
+    return Call("update", "PATCH", _memory(memory_id), memory_json.row, agent_id, (), to_json(fields), JSON)
 
 
 def probe(agent_id: str) -> Call[None]:
@@ -57,9 +57,9 @@ def probe(agent_id: str) -> Call[None]:
 
 def rows(
     agent_id: str, asker: Asker, *, search: str | None = None, memory_type: str | None = None
-) -> Flow[list[kronvex.WireMemory]]:
+) -> Flow[list[memory_json.WireMemory]]:
     """Every row of the listing that the server finds, newest first."""
-    found: dict[str, kronvex.WireMemory] = {}
+    found: dict[str, memory_json.WireMemory] = {}
     number = 1
     while True:
         listed = yield from asker.ask(page(agent_id, number, search=search, memory_type=memory_type))
@@ -69,7 +69,7 @@ def rows(
         number += 1
 
 
-def like(agent_id: str, content: str, asker: Asker) -> Flow[list[kronvex.WireMemory]]:
+def like(agent_id: str, content: str, asker: Asker) -> Flow[list[memory_json.WireMemory]]:
     """The rows that hold this text or contain its longest searchable part."""
     return (yield from rows(agent_id, asker, search=searchable(content)))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kronmem.core import kronvex_calls as server
-from kronmem.core.kronvex import WireMemory
 from kronmem.core.kronvex_repeats import words
 from kronmem.core.kronvex_storing import USED
+from kronmem.core.memory_json import WireMemory
 from kronmem.core.steps import Asker, Flow
 from kronmem.errors import ConflictError
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kronmem.core import kronvex
+from kronmem.core import kronvex, memory_json
 from kronmem.core import kronvex_calls as server
 from kronmem.core.filters import MemoryFilter
-from kronmem.core.kronvex import WireMemory
+from kronmem.core.memory_json import WireMemory
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Reply, status_error
 from kronmem.errors import KronmemError, NotFoundError
@@ -57,7 +57,7 @@ def recalled(asked: RecallQuery, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
     """Read a recall; delete the duplicates it shows, and look behind the 20 hits for memories that pass the filter."""
     if reply.status >= 300:
         raise status_error(reply)
-    found = kronvex.scored(reply, asked.agent_id)
+    found = memory_json.scored(reply, asked.agent_id)
     surplus = duplicates(row for row, _ in found)
     alive = [hit for row, hit in found if not row.superseded and row.id not in surplus]
     hits = asked.keep(sorted(alive, key=lambda hit: -hit.similarity))
@@ -71,12 +71,12 @@ def filled(asked: RecallQuery, reply: Reply, asker: Asker, *, fill: bool) -> Flo
     """Read an injected context; with fewer memories than wanted, one page of the listing fills it up."""
     if reply.status >= 300:
         raise status_error(reply)
-    listed, _ = kronvex.context(reply, asked.agent_id)
+    listed, _ = memory_json.context(reply, asked.agent_id)
     hits = asked.keep(listed or [])
     if not fill or len(hits) >= asked.limit:
         return hits
     page = yield from asker.ask(server.page(asked.agent_id, 1))
-    alive = [kronvex.unscored(row, asked.agent_id) for row in page.memories if not row.superseded]
+    alive = [memory_json.unscored(row, asked.agent_id) for row in page.memories if not row.superseded]
     shown = {hit.memory.id for hit in hits}
     rest = asked.keep([hit for hit in alive if hit.memory.id not in shown])
     rest.sort(key=lambda hit: (not hit.memory.pinned, hit.memory.memory_type not in ("preference", "decision")))
@@ -91,7 +91,7 @@ def _behind(asked: RecallQuery, shown: set[str], asker: Asker) -> Flow[list[Hit]
     rest = [row for row in rows if row.id not in shown and row.id not in surplus and not row.superseded]
     words = _words(asked.query)
     rest.sort(key=lambda row: -len(words & _words(row.content)))
-    return asked.keep([kronvex.unscored(row, asked.agent_id) for row in rest])
+    return asked.keep([memory_json.unscored(row, asked.agent_id) for row in rest])
 
 
 def _words(text: str) -> set[str]:
@@ -128,11 +128,11 @@ def drop(agent_id: str, surplus: Iterable[str], asker: Asker) -> Flow[None]:
             return
 
 
-def listed(agent_id: str, reply: Reply, asker: Asker) -> Flow[kronvex.WirePage]:
+def listed(agent_id: str, reply: Reply, asker: Asker) -> Flow[memory_json.WirePage]:
     """Read a page of the listing and delete the duplicates it shows; the walk leaves them out."""
     if reply.status >= 300:
         raise status_error(reply)
-    page = kronvex.page(reply)
+    page = memory_json.page(reply)
     yield from drop(agent_id, duplicates(page.memories), asker)
     return page
 

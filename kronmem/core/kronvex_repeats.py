@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kronmem.core import kronvex
-from kronmem.core.kronvex import WireMemory
+from kronmem.core import memory_json
+from kronmem.core.memory_json import WireMemory
 
 if TYPE_CHECKING:
     from kronmem.core.calls import Draft
@@ -29,7 +29,7 @@ def change(draft: Draft, own: WireMemory, now: datetime) -> RepeatEffect | None:
     """The difference that a repeat makes, by the rules of our own engine: tags add up, the later end and a pin win."""
     if draft.client_id in own.ids:  # the same call again
         return None
-    old = kronvex.to_memory(own, draft.agent_id)
+    old = memory_json.to_memory(own, draft.agent_id)
     tags = tuple(dict.fromkeys((*old.tags, *draft.tags)))
     metadata = draft.metadata or old.metadata
     end = _later(own.expires_at, _end(draft, now))

@@ -17,10 +17,10 @@ from pydantic_core import to_json
 
 from kronmem.api import paths
 from kronmem.api.ids import RESERVED
-from kronmem.core import kronvex, kronvex_detection
 from kronmem.core import kronvex_calls as server
+from kronmem.core import kronvex_detection, memory_json
 from kronmem.core import kronvex_repeats as repeats
-from kronmem.core.kronvex import WireMemory
+from kronmem.core.memory_json import WireMemory
 from kronmem.core.steps import Aside, Asker, Flow, RepairJournal, local
 from kronmem.core.wire import Call, Reply, status_error
 from kronmem.errors import (
@@ -62,7 +62,7 @@ def stored(draft: Draft, reply: Reply, asker: Asker) -> Flow[Memory]:
         raise status_error(reply)
     answer = _answer(reply)
     if not answer.row.deduplicated:
-        return kronvex.memory(reply, draft.agent_id)
+        return memory_json.memory(reply, draft.agent_id)
     return (yield from _Folded(draft, asker).run(answer))
 
 
@@ -140,7 +140,7 @@ def _answer(reply: Reply) -> _Answer:
         now = parsedate_to_datetime(reply.headers.get("date", ""))
     except (ValueError, TypeError):
         now = datetime.fromtimestamp(reply.at, timezone.utc)
-    return _Answer(kronvex.row(reply), now)
+    return _Answer(memory_json.row(reply), now)
 
 
 @dataclass
@@ -184,7 +184,7 @@ class _Folded:
             reply = yield from self.asker.ask(_store(wanted, self.former))
             answer = _answer(reply)
             if not answer.row.deduplicated:
-                memory = kronvex.memory(reply, self.draft.agent_id)
+                memory = memory_json.memory(reply, self.draft.agent_id)
                 return memory.model_copy(update={"deduplicated": bool(self.former)})
 
     def _patched(self, own: WireMemory, change: repeats.RepeatEffect) -> Flow[WireMemory]:
@@ -193,7 +193,7 @@ class _Folded:
         return own
 
     def _known(self, own: WireMemory) -> Memory:
-        return kronvex.to_memory(own, self.draft.agent_id).model_copy(update={"deduplicated": True})
+        return memory_json.to_memory(own, self.draft.agent_id).model_copy(update={"deduplicated": True})
 
     # ── the own row ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kronmem.core import calls, kronvex
+from kronmem.core import calls, memory_json
 from kronmem.core.kronvex_reading import duplicates
 from kronmem.core.wire import Call
 from kronmem.models import Memory
@@ -28,11 +28,11 @@ class Walk:
     found: int = 0
     """How many memories were given so far."""
 
-    def call(self) -> Call[kronvex.WirePage]:
+    def call(self) -> Call[memory_json.WirePage]:
         """The call that fetches the next page."""
         return calls.page(self.agent_id, self.within, self.number, self.after, history=self.history)
 
-    def take(self, page: kronvex.WirePage) -> list[Memory]:
+    def take(self, page: memory_json.WirePage) -> list[Memory]:
         """The memories of this page that are in scope and were not given before."""
         if "next" in page.model_fields_set:
             self.after, self.done = page.next, page.next is None
@@ -42,12 +42,12 @@ class Walk:
             fresh = [wire for wire in page.memories if wire.id not in self.seen]
             self.seen.update(wire.id for wire in fresh)
             self._turn(page)
-        found = (kronvex.to_memory(wire, self.agent_id) for wire in fresh if self._shown(wire))
+        found = (memory_json.to_memory(wire, self.agent_id) for wire in fresh if self._shown(wire))
         held = [memory for memory in found if self.within.holds(memory)]
         self.found += len(held)
         return held
 
-    def _shown(self, wire: kronvex.WireMemory) -> bool:
+    def _shown(self, wire: memory_json.WireMemory) -> bool:
         """Is it alive, and no duplicate of one that was given already?"""
         if self.history:
             return True
@@ -61,7 +61,7 @@ class Walk:
         self.given.add(mark)
         return not repeated
 
-    def _turn(self, page: kronvex.WirePage) -> None:
+    def _turn(self, page: memory_json.WirePage) -> None:
         shrunk = (self.total or 0) - (page.total or 0) if self.total and page.total is not None else 0
         self.total = page.total
         if shrunk > 0 and page.memories:

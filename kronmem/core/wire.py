@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from urllib.parse import quote
 
@@ -16,6 +15,7 @@ from pydantic_core import from_json
 
 from kronmem.api import version
 from kronmem.api.validators import Validator
+from kronmem.core.retry_after import retry_after
 from kronmem.errors import ReplyError, StatusError, UnsupportedError, status_class
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def status_error(reply: Reply) -> StatusError:
         message,
         status=reply.status,
         request_id=reply.headers.get("x-request-id"),
-        retry_after=retry_after(reply),
+        retry_after=retry_after(reply, detail(reply)),
     )
 
 
@@ -186,41 +186,6 @@ def detail(reply: Reply) -> object:
     except ValueError:
         return None
     return cast("dict[str, object]", body).get("detail") if isinstance(body, dict) else None
-
-
-def retry_after(reply: Reply) -> float | None:
-    """Seconds to wait, from either form of Retry-After; garbage and negative values count as absent."""
-    value = reply.headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = _seconds_until(value, reply)
-    if reply.status == 429 and _is_daily_quota(reply):
-        seconds = min(seconds, 86_400.0 - _clock(reply) % 86_400.0)
-    return seconds if 0 <= seconds < float("inf") else None
-
-
-def _is_daily_quota(reply: Reply) -> bool:
-    """Kronvex names 86400 seconds at any time of the day, but counts anew at midnight UTC."""
-    said = detail(reply)
-    return isinstance(said, dict) and cast("dict[str, object]", said).get("error") == "daily_quota_exceeded"
-
-
-def _seconds_until(date: str, reply: Reply) -> float:
-    try:
-        return parsedate_to_datetime(date).timestamp() - _clock(reply)
-    except (ValueError, TypeError, OverflowError):
-        return -1.0
-
-
-def _clock(reply: Reply) -> float:
-    """The service's own time, by which its dates were written; without a Date, the time of arrival."""
-    try:
-        return parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return reply.at
 
 
 def _message(reply: Reply) -> str:

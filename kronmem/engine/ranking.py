@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kronmem.engine import terms
+from kronmem.engine.related_words import related
 from kronmem.engine.store import Found
 
 K1 = 0.6
@@ -36,18 +37,6 @@ MAX_TERMS = 64
 """Of a question: more than the words of any passage, and a bound for a text that was pasted in."""
 MAX_SOFTENED = 16
 """Of a long question, only so many terms bring their relatives: the work for one recall is bounded."""
-
-_INFLECTION = {
-    "fact": 180.0,
-    "semantic": 180.0,
-    "procedural": 90.0,
-    "preference": 60.0,
-    "episodic": 14.0,
-    "context": 3.0,
-}
-"""In days, by type: the numbers of Kronvex's server, so that a confidence means the same there and here."""
-_OTHER_INFLECTION = 30.0
-"""The one number that Kronvex documents."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +87,7 @@ def _widened(group: Group, alike: Iterable[str] | None) -> Group:
 
 @lru_cache(maxsize=4096)
 def _soft(term: str) -> tuple[tuple[str, float], ...]:
-    return tuple((neighbour, SOFT * closeness) for neighbour, closeness in terms.related(term)[:RELATED])
+    return tuple((neighbour, SOFT * closeness) for neighbour, closeness in related(term)[:RELATED])
 
 
 @dataclass(frozen=True)
@@ -209,11 +198,3 @@ def gate(count: int) -> float:
     something never mentioned are answered with silence, and one in seventy of the others.
     """
     return 0.05 + 0.016 * math.log2(1 + min(count, 1000))
-
-
-def confidence(similarity: float, age_days: float, memory_type: str, access_count: int) -> float:
-    """Kronvex' formula: relevance, freshness by type, and use. `access_count` counts this recall."""
-    inflection = _INFLECTION.get(memory_type, _OTHER_INFLECTION)
-    recency = 1 / (1 + math.exp(min(0.05 * (age_days - inflection), 700.0)))
-    frequency = min(math.log(1 + access_count) / math.log(11), 1.0)
-    return 0.6 * similarity + 0.2 * recency + 0.2 * frequency

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kronmem.engine import indexing, ranking, scoring, terms, vector_scan, word_vectors
+from kronmem.engine.confidence import confidence
 from kronmem.engine.embedding import cosines
 from kronmem.engine.scoring import MODEL, MODEL_SHARE, TABLE, Answers, Score
 from kronmem.engine.store import Filter, Found, Reader, Row, Space
@@ -206,6 +207,6 @@ def _hit(row: Row, score: Score | None, now: float, *, counted: bool = True) -> 
     seen = replace(row, access_count=row.access_count + counted)
     similarity = score.similarity if score else 0.0
     age = max(now - row.created_at, 0.0) / _DAY
-    sure = ranking.confidence(similarity, age, row.memory_type, seen.access_count)
+    sure = confidence(similarity, age, row.memory_type, seen.access_count)
     excerpt = indexing.excerpt(row.content, score.place) if score and row.passages > 1 else row.content
     return FoundRow(seen, similarity, round(sure, 4), excerpt, score)

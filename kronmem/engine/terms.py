@@ -1,6 +1,6 @@
-"""Text to terms: folding, tokens, stems, stopwords and soft (related) terms.
+"""Text to terms: folding, tokens, stems and stopwords. Pure.
 
-Pure apart from one table that is read from the package at the first question. What this module makes of a text is what
+What this module makes of a text is what
 lies in the index: change it and every database has to be indexed anew (a schema migration).
 """
 
@@ -10,11 +10,10 @@ import re
 import sys
 import threading
 import unicodedata
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module, resources, util
+from importlib import import_module, util
 from types import ModuleType
 from typing import Protocol, cast
 
@@ -149,16 +148,3 @@ def stem(word: str) -> str:
 def variant_start(term: str) -> str | None:
     """How words begin that may be the same word in another form; short ones have too many neighbours."""
     return term[: max(5, len(term) - 2)] if len(term) > 5 and term.isalpha() and term.isascii() else None
-
-
-def related(term: str) -> list[tuple[str, float]]:
-    """Terms close in meaning to `term`, with their similarity from 0 to 1."""
-    neighbours = _soft_terms().get(term, "").split()
-    return [(neighbour[:-2], int(neighbour[-2:]) / 100) for neighbour in neighbours]
-
-
-@lru_cache(maxsize=1)
-def _soft_terms() -> Mapping[str, str]:
-    packed = resources.files("kronmem.engine").joinpath("soft_terms.z").read_bytes()
-    lines = (line.partition(" ") for line in zlib.decompress(packed).decode().splitlines())
-    return {term: neighbours for term, _, neighbours in lines}

@@ -14,8 +14,8 @@ from kronmem import AsyncAgentMemory, AsyncClient, ConfigError, InvalidInputErro
 from kronmem.mcp.sdk import Server, Tool, make_http_server, make_server, resource_error
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.tool_call import OWN_DEADLINE, answered_async
+from kronmem.packs.tool_descriptions import LIMIT, QUERY
 from kronmem.packs.tool_fields import with_fields
-from kronmem.packs.tool_text import LIMIT, QUERY
 
 NAME = "kronmem"
 INSTRUCTIONS = (

@@ -35,7 +35,7 @@ from kronmem.transport.drive import CLOSED, Transport
 from kronmem.transport.traced import delivered
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
-    from kronmem.outbox.delivery import Delivery
+    from kronmem.outbox.delivery_thread import Delivery
     from kronmem.outbox.queue import Lane, OutboxFile
     from kronmem.outbox.rows import Waiting
     from kronmem.outbox.sender import Sender
@@ -347,7 +347,7 @@ class OutboxWriter:
         if (joined := self._joined) is not None:
             return joined
         with fork_safety.first_use.lock:
-            from kronmem.outbox import delivery
+            from kronmem.outbox import delivery_thread
             from kronmem.outbox.queue import OutboxFile
             from kronmem.outbox.sender import Sender
 
@@ -356,7 +356,7 @@ class OutboxWriter:
             if self._joined is None:
                 way = (self._make_transport(), self._breaker, self._timeout, self._names)
                 sender = Sender(self._service, self._key, *way)
-                self._joined = delivery.join(self.path, lambda: OutboxFile(self.path), sender), sender
+                self._joined = delivery_thread.join(self.path, lambda: OutboxFile(self.path), sender), sender
             return self._joined
 
     def ask(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
@@ -433,10 +433,10 @@ class OutboxWriter:
             joined, self._joined, self._closed = self._joined, None, True
         if joined is None:
             return
-        from kronmem.outbox import delivery
+        from kronmem.outbox import delivery_thread
 
         working, sender = joined
-        delivery.leave(self.path, working, sender, ends - time.monotonic())
+        delivery_thread.leave(self.path, working, sender, ends - time.monotonic())
         sender.transport.close()
 
     def _drain(self, timeout: float) -> None:

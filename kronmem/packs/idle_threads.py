@@ -29,7 +29,7 @@ class IdleThreads:
         with self._lock:
             inbox = self._idle.pop() if self._idle else None
         if inbox is None:
-            inbox = SimpleQueue()
+            inbox = SimpleQueue[Work]()
             threading.Thread(target=self._serve, args=(inbox,), name="kronmem-worker", daemon=True).start()
         inbox.put(work)
 

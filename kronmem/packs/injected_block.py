@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kronmem.models import Hit
-from kronmem.text.context import fence, is_fenced, render, without_fences
+from kronmem.text.fence import fence, is_fenced, render, without_fences
 
 MAX_BLOCK_CHARS = 12_000
 """Five memories, the default limit, at the 2,000 characters that one may take, with their labels: 3,000 tokens."""

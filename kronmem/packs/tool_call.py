@@ -8,7 +8,7 @@ from kronmem.async_client import AsyncClient
 from kronmem.errors import InvalidInputError, NotFoundError, UnsupportedError
 from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.tool_text import UNAVAILABLE
+from kronmem.packs.tool_descriptions import UNAVAILABLE
 from kronmem.packs.warmup import load_engine_for
 
 OWN_DEADLINE = 0.8

@@ -19,7 +19,7 @@ from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_call import OWN_DEADLINE
-from kronmem.packs.tool_text import ToolCoroutine, tool_names
+from kronmem.packs.tool_descriptions import ToolCoroutine, tool_names
 from kronmem.packs.warmup import load_engine_for
 from kronmem.tools import MemoryTools, memory_tools
 

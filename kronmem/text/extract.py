@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from kronmem.text import extract_rules as rules
-from kronmem.text.context import without_fences
+from kronmem.text.fence import without_fences
 
 MAX_TEXT_CHARS = 100_000
 """A longer message is a document: only its beginning is read, in a time that a turn does not notice."""

@@ -10,7 +10,7 @@ from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, LLMMessage, ModelInfo, RequestUsage, UserMessage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
-from kronmem.text.context import is_fenced
+from kronmem.text.fence import is_fenced
 
 
 def info(*, single_system: bool = False, json_output: bool = True) -> ModelInfo:

@@ -11,7 +11,7 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 
 from kronmem import AsyncClient
 from kronmem.agentchat import KronMemory
-from kronmem.text.context import is_fenced
+from kronmem.text.fence import is_fenced
 from tests.agentchat.scripted import info
 from tests.services import RawServer
 from tests.services.openai import OpenAIServer, call

@@ -20,14 +20,14 @@ AT_ONCE = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from kronmem.api import requests
-from kronmem.core import kronvex
+from kronmem.core import memory_json
 from kronmem.core.wire import Reply
 from kronmem.errors import ReplyError
 def first(start):
     start.wait()
     listed = requests.validator(requests.ListRequest).python({"limit": "7"})
     try:
-        kronvex.memory(Reply(200, b"[]"), "a")
+        memory_json.memory(Reply(200, b"[]"), "a")
         raise AssertionError("a list is no memory")
     except ReplyError:
         return listed.limit

@@ -6,7 +6,7 @@ import pytest
 
 from kronmem import AgentInfo, Memory, Session
 from kronmem.api.replies import AgentReply, MemoryReply, PageReply, SessionReply
-from kronmem.core.kronvex import WireMemory, WirePage
+from kronmem.core.memory_json import WireMemory, WirePage
 
 SENT = set(MemoryReply.__annotations__)
 

@@ -9,7 +9,7 @@ from autogen import ConversableAgent
 
 from kronmem import AgentMemory, Client, ConfigError
 from kronmem.autogen import MemoryAgent, prime
-from kronmem.text.context import is_fenced, without_fences
+from kronmem.text.fence import is_fenced, without_fences
 from tests.autogen.agents import assistant, contents, ends, manager, user
 from tests.autogen.conftest import Chat
 from tests.services import KronvexServer

@@ -9,7 +9,7 @@ import pytest
 
 from kronmem import AgentMemory, Client, ConfigError, InvalidInputError, Memory, extract_facts
 from kronmem.autogen import attach_memory, resume_group_chat, save_group_chat
-from kronmem.text.context import NOTICE
+from kronmem.text.fence import NOTICE
 from tests.autogen.agents import assistant, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat
 from tests.services.openai import Answer, OpenAIServer, call

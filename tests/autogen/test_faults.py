@@ -12,7 +12,7 @@ import pytest
 
 from kronmem import AgentMemory, Client, TransportError
 from kronmem.autogen import MemoryAgent, attach_memory, prime, register_memory
-from kronmem.text.context import is_fenced
+from kronmem.text.fence import is_fenced
 from tests.autogen.agents import assistant, contents, manager, user
 from tests.autogen.conftest import Chat
 from tests.services import RawServer

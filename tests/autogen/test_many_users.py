@@ -14,7 +14,7 @@ import pytest
 
 from kronmem import Client
 from kronmem.autogen import MemoryAgent, attach_memory, register_memory
-from kronmem.text.context import is_fenced
+from kronmem.text.fence import is_fenced
 from tests.autogen.agents import assistant, contents, tool_results, user
 from tests.services.openai import Answer, OpenAIServer, call
 

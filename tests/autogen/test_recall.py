@@ -11,7 +11,7 @@ from autogen.coding import CodeResult, MarkdownCodeExtractor
 from kronmem import AgentMemory, AsyncClient, Client, ConfigError, InvalidInputError, extract_facts
 from kronmem.autogen import MemoryAgent, attach_memory, prime
 from kronmem.autogen.messages import question
-from kronmem.text.context import NOTICE, is_fenced
+from kronmem.text.fence import NOTICE, is_fenced
 from tests.autogen.agents import assistant, contents, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat, sync_chat
 from tests.services import KronvexServer

@@ -23,9 +23,10 @@ from contextlib import closing
 from itertools import accumulate, islice
 from pathlib import Path
 
-from kronmem.engine import terms, vector_scan
+from kronmem.engine import vector_scan
 from kronmem.engine.engine import Engine
 from kronmem.engine.recall import Search
+from kronmem.engine.related_words import related_terms
 from kronmem.engine.remembering import Place
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.engine.store import NewRow
@@ -47,7 +48,7 @@ class Language:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._words = sorted(terms._soft_terms())  # pyright: ignore[reportPrivateUsage]  # words that have relatives
+        self._words = sorted(related_terms())  # words that have relatives
         self._random.shuffle(self._words)
         self._weights = list(accumulate(1 / (rank + 20) for rank in range(len(self._words))))
 

@@ -200,8 +200,8 @@ async def _team_saving(length: int) -> tuple[float, float]:
     from autogen_core.models import UserMessage
     from autogen_ext.models.replay import ReplayChatCompletionClient
 
+    from kronmem.agentchat.changed_state import StateSaver
     from kronmem.agentchat.persist import without_memories
-    from kronmem.agentchat.saving import StateSaver
 
     agent = AssistantAgent("assistant", ReplayChatCompletionClient([]))
     with tempfile.TemporaryDirectory() as home:

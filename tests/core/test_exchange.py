@@ -23,7 +23,8 @@ from kronmem import (
 from kronmem.core import calls, flows
 from kronmem.core.exchange import Breaker, Link, Pause, RetryBudget, exchange
 from kronmem.core.paging import Walk
-from kronmem.core.wire import Reply, Request, retry_after
+from kronmem.core.retry_after import retry_after
+from kronmem.core.wire import Reply, Request
 
 RECALL = calls.recall("alice", "question", 5, calls.MemoryFilter(), None, most=20)
 FORGET = calls.forget("alice", "m1")

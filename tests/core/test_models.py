@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from kronmem import Hit, Memory
-from kronmem.core import kronvex
+from kronmem.core import memory_json
 from kronmem.core.wire import Reply
 
 M = TypeVar("M", bound=BaseModel)
@@ -28,7 +28,7 @@ MEMORY = {
 
 def read() -> Hit:
     reply = {"query": "tea", "results": [{"memory": MEMORY, "similarity": 0.5, "confidence": 0.75}]}
-    (hit,) = kronvex.hits(Reply(200, json.dumps(reply).encode()), "ada")
+    (hit,) = memory_json.hits(Reply(200, json.dumps(reply).encode()), "ada")
     return hit
 
 

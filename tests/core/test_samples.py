@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kronmem import AgentInfo, Health, Hit, KronmemError, Memory, StatusError
-from kronmem.core import calls, kronvex
+from kronmem.core import calls, memory_json
 from kronmem.core.wire import Reply, read, status_error
 from kronmem.errors import status_class
 
@@ -21,7 +21,7 @@ PARSED = {
     "POST remember": ("remember", Memory),
     "POST recall": ("recall", list),
     "POST inject-context": ("inject_context", str),
-    "GET memories": ("page", kronvex.WirePage),
+    "GET memories": ("page", memory_json.WirePage),
     "DELETE memories": ("clear", int),
     "GET sessions": ("sessions", list),
     "GET agents": ("agents", list),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kronmem.engine import ranking
+from kronmem.engine.confidence import confidence
 from kronmem.engine.ranking import Weights
 from kronmem.engine.store import Found
 
@@ -88,4 +89,4 @@ def test_a_long_question_is_bounded_and_keeps_its_end() -> None:
     ],
 )
 def test_confidence_is_the_vendors_formula(memory_type: str, age: float, accessed: int, expected: float) -> None:
-    assert ranking.confidence(0.5, age, memory_type, accessed) == pytest.approx(expected)
+    assert confidence(0.5, age, memory_type, accessed) == pytest.approx(expected)

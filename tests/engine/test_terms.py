@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from kronmem.engine import terms
+from kronmem.engine.related_words import related
 from tests.benchmarks.recall_sets import EVERYDAY
 
 
@@ -49,8 +50,8 @@ def test_a_decomposed_accent_is_the_same_as_a_composed_one() -> None:
 
 
 def test_related_terms_come_with_their_similarity() -> None:
-    assert ("difficulti", 0.71) in terms.related("troubl")
-    assert terms.related("xyzzy") == []
+    assert ("difficulti", 0.71) in related("troubl")
+    assert related("xyzzy") == []
 
 
 def test_names_are_capitals_within_the_text() -> None:

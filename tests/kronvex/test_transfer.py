@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from kronmem import AuthError
 from kronmem.cli.app import app
-from kronmem.cli.printing import told
+from kronmem.cli.errors import told
 from tests.kronvex.stores import START, mark, row
 from tests.services import KronvexServer
 from tests.services.rows import Agent

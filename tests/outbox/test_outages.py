@@ -11,7 +11,7 @@ import pytest
 from kronmem import Client
 from kronmem.core.wire import Reply, status_error
 from kronmem.outbox import policy, sender
-from kronmem.outbox.delivery import Delivery
+from kronmem.outbox.delivery_thread import Delivery
 from tests.outbox.services import ONCE, Switched, asked, change, failing_on, keeping, texts, until
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, hang, respond

@@ -14,7 +14,7 @@ import pytest
 
 from kronmem import Client
 from kronmem.packs.injected_block import is_block
-from kronmem.packs.tool_text import UNAVAILABLE
+from kronmem.packs.tool_descriptions import UNAVAILABLE
 from tests.packs.frameworks import FRAMEWORKS, Framework, missing
 from tests.services import RawServer
 from tests.services.raw import close, hang, respond

@@ -15,7 +15,7 @@ from kronmem.packs.checks import check_limits
 from kronmem.packs.injected_block import as_question, clean_words, is_block
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.tool_text import ToolCoroutine
+from kronmem.packs.tool_descriptions import ToolCoroutine
 from tests.services import RawServer
 from tests.services.raw import hang
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from kronmem.models import Hit, Memory
-from kronmem.text.context import CUT, MAX_MEMORY_CHARS, NOTICE, fence, is_fenced, render, without_fences
+from kronmem.text.fence import CUT, MAX_MEMORY_CHARS, NOTICE, fence, is_fenced, render, without_fences
 
 SOURCE = "kronmem:team-7"
 DAY = datetime(2026, 11, 1, 9, 30, tzinfo=timezone.utc)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kronmem.text import extract
-from kronmem.text.context import fence
 from kronmem.text.extract import extract_facts
+from kronmem.text.fence import fence
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "facts.json"
 
