@@ -148,6 +148,7 @@ EVERY: dict[str, Callable[[Client], object]] = {
     "erase": lambda c: c.erase("alice"),
     "restore": lambda c: c.restore("alice", []),
     "agents": lambda c: c.agents(),
+    "describe": lambda c: c.describe("alice", "a person"),
     "sessions": lambda c: c.sessions("alice"),
     "state": lambda c: c.state("alice").set("k", 1),
     "health": lambda c: c.health(),
