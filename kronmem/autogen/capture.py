@@ -69,11 +69,11 @@ class CaptureHooks:
         self, sender: ConversableAgent, message: Message | str, recipient: Agent, silent: bool | None
     ) -> Message | str:
         """The hook before a message is sent. AutoGen passes exactly these names."""
-        said, waiting = partial(outgoing, sender, message, recipient), _tickets.get()
+        ticket, waiting = self._capture.take(partial(outgoing, sender, message, recipient)), _tickets.get()
         if waiting is None:
-            self._capture.keep(said)
+            self._capture.settle(ticket)
         else:
-            waiting.append((self._capture, self._capture.take(said)))
+            waiting.append((self._capture, ticket))
         return message
 
     async def sent_async(
@@ -84,7 +84,7 @@ class CaptureHooks:
 
     def received(self, recipient: ConversableAgent, message: Message | str, sender: Agent) -> None:
         """Capture a message about to be received."""
-        self._capture.keep(partial(incoming, recipient, message, sender))
+        self._capture.settle(self._capture.take(partial(incoming, recipient, message, sender)))
 
     async def received_async(self, recipient: ConversableAgent, message: Message | str, sender: Agent) -> None:
         """The same for asyncio: the event loop goes on meanwhile."""

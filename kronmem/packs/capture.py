@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,8 +27,6 @@ MAX_PIECE_CHARS = 30_000
 """A memory holds 32,000 characters at every service; the rest is room for a redaction that lengthens a text."""
 EXTRACT_WAIT = 0.1
 """Seconds that a turn waits for a function of the user's: rules take less, and a model is not waited for."""
-HANGING = 0.9
-"""The part of the timeout after which a store hangs: a call that gives up in time does so a little earlier."""
 _NAMESPACE = uuid.UUID("6f0e3d52-6a39-5d0e-8c1b-1f2f6a1d9a77")
 
 
@@ -106,34 +102,13 @@ class CaptureRules:
 
 
 class Capture:
-    """Stores utterances in order, and in a thread of its own whatever might hang. Never raises."""
+    """Stores utterances in order, in a thread of its own; `settle` waits until they are on disk. Never raises."""
 
     def __init__(self, memory: AgentMemory, rules: CaptureRules, timeout: float, log: LogOnce) -> None:
         self._memory, self._rules, self._log = memory.with_timeout(timeout), rules, log
         self._backlog = Backlog()
         self._wait = timeout if rules.extract is None else min(timeout, EXTRACT_WAIT)
         self._behind = False
-
-    def keep(self, read: Callable[[], Utterance]) -> None:
-        """Store an utterance for the agent of this moment: it is on disk when this returns, unless the store hangs.
-
-        In this thread, since on a busy machine each change of threads costs the turn milliseconds.
-        """
-        if not self._is_direct():
-            self.settle(self.take(read))
-            return
-        began = time.monotonic()
-        try:
-            said = read()
-            if self._rules.accept(said):
-                self._store(self._memory.resolved(), said)
-        except Exception as error:  # noqa: BLE001 -- an exception in a hook would end the chat
-            self._log.failed(error)
-        self._behind = time.monotonic() - began >= HANGING * self._wait
-
-    def _is_direct(self) -> bool:
-        """Tell whether to store in this thread: not by a user's function, past others that wait, or in a loop."""
-        return self._rules.extract is None and not self._behind and self._backlog.empty and not _in_event_loop()
 
     def take(self, read: Callable[[], Utterance]) -> int:
         """Begin to store an utterance for the agent of this moment; the answer is its ticket for `settle`.
@@ -195,15 +170,6 @@ class AsyncCapture:
     async def _store(self, memory: AsyncAgentMemory, said: Utterance) -> None:
         for one in self._rules.memories(said, memory.agent_id, memory.session_id):
             await one.store_async(memory)
-
-
-def _in_event_loop() -> bool:
-    """Tell whether this thread runs asyncio, such as that of a notebook: a blocking client does not belong there."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _pieces(text: str) -> list[str]:

@@ -46,11 +46,6 @@ class Backlog:
                 self._start()
             return self._added
 
-    @property
-    def empty(self) -> bool:
-        """Whether no job waits or is being done."""
-        return not self._jobs
-
     def done(self, ticket: int) -> bool:
         """Tell whether the job with this ticket, and all before it, are done."""
         return self._done >= ticket

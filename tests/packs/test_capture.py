@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from contextvars import ContextVar, copy_context
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
@@ -69,55 +65,6 @@ def test_background_capture_belongs_to_the_user_of_the_hook(client: Client) -> N
     assert capture.flush(30) == 0
     assert [one.content for one in client.memories("ada")] == [LONG]
     assert list(client.memories("bob")) == []
-
-
-class Noting(CaptureRules):
-    """Notes whether the thread that stores is that of the chat."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        object.__setattr__(self, "chat", threading.current_thread())
-        object.__setattr__(self, "direct", list[bool]())
-
-    def memories(self, *args: Any) -> Any:
-        self.direct.append(threading.current_thread() is self.chat)  # type: ignore[attr-defined] # set above
-        return super().memories(*args)
-
-
-CANAL, CHURCH = "I live in Utrecht, by the canal.", "I moved to Delft, by the church."
-
-
-def test_kept_words_are_stored_in_the_thread_of_the_chat_unless_it_runs_an_event_loop(client: Client) -> None:
-    rules: Any = Noting()
-    capture = Capture(client.agent("ada"), rules, 60.0, LogOnce("capture"))
-    capture.keep(said)
-    assert [one.content for one in client.memories("ada")] == [LONG]
-
-    async def in_a_notebook() -> None:
-        capture.keep(lambda: said(CANAL))
-
-    asyncio.run(in_a_notebook())
-    assert len(list(client.memories("ada"))) == 2
-    assert rules.direct == [True, False]
-
-
-@pytest.mark.slow  # a timeout with room for a busy machine, twice
-@pytest.mark.parametrize("kind", ["database", "outbox"])
-def test_a_locked_file_costs_the_chat_its_timeout_once(kind: str, tmp_path: Path) -> None:
-    path, rules = tmp_path / "file.db", Noting()
-    client = Client.local(path) if kind == "database" else Client("http://127.0.0.1:9", api_key="kv-x", outbox=path)
-    with client, closing(sqlite3.connect(path, isolation_level=None)) as other:
-        client.remember_later("ada", "The file is there.")
-        capture = Capture(client.agent("ada"), rules, 5.0, LogOnce("capture"))
-        other.execute("BEGIN IMMEDIATE")
-        capture.keep(said)
-        capture.keep(lambda: said(CANAL))
-        assert capture.flush(60) == 0
-        other.execute("ROLLBACK")
-        capture.keep(lambda: said(CHURCH))
-        assert cast("Any", rules).direct == [True, False, True], "once it hung, it was left to another thread"
-        kept = [one.content for one in (client.memories("ada") if kind == "database" else client.outbox.list())]
-        assert CHURCH in kept
 
 
 def test_without_a_user_nothing_is_captured(client: Client, caplog: pytest.LogCaptureFixture) -> None:
