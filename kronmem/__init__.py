@@ -7,7 +7,7 @@ if typing.TYPE_CHECKING:
     from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
     from kronmem.async_client import AsyncClient
     from kronmem.client import Client
-    from kronmem.core.exchange import Retry
+    from kronmem.core.retries import Retry
     from kronmem.errors import (
         AuthError,
         CertificateError,
@@ -87,7 +87,7 @@ __all__ = [
 _WHERE = {
     "AsyncClient": "async_client",
     "Client": "client",
-    "Retry": "core.exchange",
+    "Retry": "core.retries",
     "AuthError": "errors",
     "CertificateError": "errors",
     "ConfigError": "errors",

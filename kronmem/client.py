@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 from pydantic import JsonValue
 
 from kronmem.core import calls, flows, inputs
-from kronmem.core.exchange import Flow, Link, Retry, exchange
+from kronmem.core.exchange import Flow, Link, exchange
 from kronmem.core.paging import Walk
+from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session

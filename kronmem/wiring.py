@@ -22,8 +22,10 @@ from typing_extensions import Unpack
 from kronmem import settings
 from kronmem.core import calls, flows, inputs
 from kronmem.core.agent_names import Names
-from kronmem.core.exchange import Breaker, Link, Retry
+from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.exchange import Link
 from kronmem.core.options import ChangeOptions, ReadFilters, WriteOptions
+from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit, Memory

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from kronmem.api import ids, paths
 from kronmem.api.replies import RestoreReply
 from kronmem.api.validators import DeferredModel, Validator
-from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_reading, kronvex_storing, memory_json
+from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_lookups, kronvex_storing, memory_json
 from kronmem.core.filters import MemoryFilter, memory_filter
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
@@ -176,12 +176,12 @@ def recall(
     threshold = inputs.threshold(threshold)
     text = inputs.text(query, "query")
     body = kronvex.recall_body(text, limit, within, threshold, count_access=bool(count_access))
-    asked = kronvex_reading.RecallQuery(agent_id, query, limit, within, threshold)
+    asked = kronvex_lookups.RecallQuery(agent_id, query, limit, within, threshold)
 
     def parse(reply: Reply) -> list[Hit]:
         return asked.keep(memory_json.hits(reply, agent_id))
 
-    mend = partial(kronvex_reading.recalled, asked)
+    mend = partial(kronvex_lookups.recalled, asked)
     drops = _dropped(within, count_access)
     return _of_agent(
         "recall", "POST", paths.RECALL, agent_id, parse, list, body=body, mend=mend, subject=asked, drops=drops
@@ -204,7 +204,7 @@ def inject_context(
     # Nothing in particular may be asked here: that is a question too.
     text = inputs.text(query, "query") if query.strip() else ids.GENERAL_QUERY
     body = kronvex.recall_body(text, limit, within, fill=fill)
-    asked = kronvex_reading.RecallQuery(agent_id, text, limit, within, None)
+    asked = kronvex_lookups.RecallQuery(agent_id, text, limit, within, None)
 
     def parse(reply: Reply) -> str:
         found, ready = memory_json.context(reply, agent_id)
@@ -213,9 +213,9 @@ def inject_context(
         return render(kronvex.keep(found, limit=limit, within=within, threshold=None))
 
     def mend(reply: Reply, asker: Asker) -> Flow[str]:
-        return render((yield from kronvex_reading.filled(asked, reply, asker, fill=fill)))
+        return render((yield from kronvex_lookups.filled(asked, reply, asker, fill=fill)))
 
-    question = kronvex_reading.ContextQuery(asked, used)
+    question = kronvex_lookups.ContextQuery(asked, used)
     call = _of_agent(
         "inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body, mend=mend, subject=question
     )
@@ -244,7 +244,7 @@ def page(
     if after is not None:
         query.append(("after", after))
     nothing = partial(memory_json.WirePage, memories=[])
-    mend = partial(kronvex_reading.listed, agent_id)
+    mend = partial(kronvex_lookups.listed, agent_id)
     return _of_agent(
         "memories", "GET", paths.MEMORIES, agent_id, memory_json.page, nothing, query=tuple(query), mend=mend
     )
@@ -377,7 +377,7 @@ def _memory(path: str, memory_id: str) -> str:
 def forget(agent_id: str, memory_id: str) -> Call[None]:
     """Delete one memory."""
     path = _memory(paths.MEMORY, memory_id)
-    mend = partial(kronvex_reading.forgotten, agent_id, memory_id)
+    mend = partial(kronvex_lookups.forgotten, agent_id, memory_id)
     return _of_agent(
         "forget",
         "DELETE",

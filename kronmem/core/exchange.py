@@ -7,29 +7,26 @@ It looks at no clock and rolls no dice of its own: `Link` carries both, so a tes
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kronmem.core import kronvex, kronvex_detection, version_detection
 from kronmem.core.agent_names import Names, Resolver
+from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.retries import RETRYABLE, Retry, RetryBudget
 from kronmem.core.retry_after import retry_after
 from kronmem.core.steps import Event, Flow, Local, Pause, RepairJournal, Step, local
 from kronmem.core.wire import PARTIAL, Call, Reply, detail, has_no_route, read, unsupported
-from kronmem.errors import ConfigError, DeadlineError, TransportError, UnavailableError, status_class
+from kronmem.errors import DeadlineError, TransportError, status_class
 
 __all__ = [
-    "RETRYABLE",
     "Around",
-    "Breaker",
     "Event",
     "Flow",
     "Link",
     "Local",
     "Pause",
-    "Retry",
-    "RetryBudget",
     "Step",
     "exchange",
     "local",
@@ -37,105 +34,6 @@ __all__ = [
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""The statuses that mean "later" rather than "never"; a 500 may be a fault that passes."""
-LONGEST_PAUSE = 30.0
-"""Seconds between two probes of a failing service: a restart of it goes unnoticed for no longer."""
-
-
-@dataclass(frozen=True)
-class Retry:
-    """How often a call is tried and how long it waits in between (full jitter, doubling up to `longest`).
-
-    With the defaults all attempts fit well into the default deadline of ten seconds.
-    """
-
-    attempts: int = 3
-    first: float = 0.25
-    longest: float = 8.0
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1 or self.first < 0 or self.longest < 0:
-            raise ConfigError("Retry needs at least one attempt and waits that are not negative")
-
-    def wait(self, attempt: int, random: Callable[[], float]) -> float:
-        """Seconds to wait after attempt number `attempt` (from 1) failed."""
-        return random() * min(self.longest, self.first * 2.0 ** (attempt - 1))
-
-
-@dataclass
-class Breaker:
-    """Leaves a failing service alone: open after five failures in a row, for 1 s, doubling to 30 s, with one probe."""
-
-    on_change: Callable[[str], None] = lambda state: None
-    limit: int = 5
-    address: str = "the service"
-    """Scheme, host and port, for messages."""
-    failures: int = 0
-    pause: float = 0.0
-    opened_at: float = 0.0
-    probed_at: float = 0.0
-    state: str = "closed"
-
-    def admit(self, now: float) -> None:
-        """Let a request pass or refuse it at once; the first one after the pause is the probe."""
-        if self.state == "closed":
-            return
-        probing = self.state == "half-open"
-        left = self.probed_at + LONGEST_PAUSE - now if probing else self.opened_at + self.pause - now
-        if left > 0:
-            soon = "after the probe under way" if probing else f"in {math.ceil(left)} s"
-            message = f"circuit breaker open for {self.address}, next attempt {soon}"
-            raise UnavailableError(message, retry_after=0.0 if probing else left)
-        self.probed_at = now  # a probe that an exception out of a signal handler swallowed bars others only so long
-        self._become("half-open")
-
-    def succeeded(self) -> None:
-        """The service answered."""
-        self.failures, self.pause = 0, 0.0
-        self._become("closed")
-
-    def failed(self, now: float) -> None:
-        """The service did not answer, or only with a server error."""
-        self.failures += 1
-        if self.state == "half-open" or self.failures >= self.limit:
-            self.pause = min(LONGEST_PAUSE, self.pause * 2 or 1.0)
-            self.opened_at = now
-            self._become("open")
-
-    def abandoned(self) -> None:
-        """A request was given up half-way: a probe that nobody waits for must not block the next one."""
-        if self.state == "half-open":
-            self._become("open")
-
-    def _become(self, state: str) -> None:
-        if state != self.state:
-            self.state = state
-            self.on_change(state)
-
-
-@dataclass
-class RetryBudget:
-    """Bounds the load that retries add to an outage: each costs a token, each success earns a fifth of one.
-
-    In a lasting outage that is ten retries at once and then at most one for every five successes: 20 % more load.
-    """
-
-    tokens: float = 10.0
-    most: float = 10.0
-
-    def spend(self) -> bool:
-        """Take a token if there is one."""
-        if self.tokens < 1.0:
-            return False
-        self.tokens -= 1.0
-        return True
-
-    def earn(self) -> None:
-        """A success pays a little back."""
-        if self.tokens < self.most:
-            self.tokens = min(self.most, self.tokens + 0.2)
 
 
 @dataclass

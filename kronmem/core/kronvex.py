@@ -15,12 +15,12 @@ a text is folded into any like row: session, words, dead or alive   kronvex_stor
 pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
 a newer text hides like ones of every session, pinned ones aside    kronvex_storing.for_server: sessions are pinned
 a text that cannot be embedded is 503, as in an outage              kronvex_storing: a probe tells them apart
-a stalled store and its repeat are both stored                      kronvex_reading: shown once, surplus deleted
-recall cuts at 20 before tags and own types are looked at           kronvex_reading: the rest from the listing
-a name in the query adds rows past every filter                     keep, kronvex_reading
+a stalled store and its repeat are both stored                      kronvex_lookups: shown once, surplus deleted
+recall cuts at 20 before tags and own types are looked at           kronvex_lookups: the rest from the listing
+a name in the query adds rows past every filter                     keep, kronvex_lookups
 inject-context holds superseded text, ignores session and type      calls.inject_context: made from the memories
 the listing shows superseded rows                                   paging
-ids are the server's own, and no route reads one memory             kronvex_reading: by metadata, by an empty PATCH
+ids are the server's own, and no route reads one memory             kronvex_lookups: by metadata, by an empty PATCH
 a used-up day says Retry-After 86400 and ends at midnight UTC       kronvex_detection.until_midnight
 every 50th store merges like rows without session, tags and id      said: by forget and README; pinned ones are spared
 """

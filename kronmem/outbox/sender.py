@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from kronmem.core import calls, flows
 from kronmem.core.agent_names import Names
-from kronmem.core.exchange import Breaker, Link, Retry, exchange
+from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.exchange import Link, exchange
 from kronmem.core.kronvex import MOST_HITS
+from kronmem.core.retries import Retry
 from kronmem.errors import KronmemError, NotFoundError
 from kronmem.models import Memory
 from kronmem.outbox.queue import Lane, OutboxFile

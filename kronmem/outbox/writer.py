@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, TypeVar
 from kronmem import fork_safety, tracing
 from kronmem.core import calls, flows, inputs
 from kronmem.core.agent_names import Names
-from kronmem.core.exchange import Breaker, Event, Flow, Link, Pause, Retry, exchange, local
+from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.exchange import Event, Flow, Link, Pause, exchange, local
+from kronmem.core.retries import Retry
 from kronmem.errors import (
     ConfigError,
     DeadlineError,

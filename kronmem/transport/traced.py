@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from kronmem import tracing
 from kronmem.core.calls import Draft, MemoryFilter
-from kronmem.core.exchange import Breaker, Flow, Step
-from kronmem.core.kronvex_reading import ContextQuery, RecallQuery
+from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.exchange import Flow, Step
+from kronmem.core.kronvex_lookups import ContextQuery, RecallQuery
 from kronmem.core.memory_json import WirePage
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Request

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from kronmem import Client
 from kronmem.core.calls import recall
-from kronmem.core.exchange import Breaker, Link, exchange
+from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.exchange import Link, exchange
 from kronmem.core.filters import MemoryFilter
 from kronmem.transport.traced import Tracer
 from tests.benchmarks.measure import Row, Times, in_turn, installed, repeated

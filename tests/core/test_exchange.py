@@ -21,8 +21,10 @@ from kronmem import (
     UnavailableError,
 )
 from kronmem.core import calls, flows
-from kronmem.core.exchange import Breaker, Link, Pause, RetryBudget, exchange
+from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.exchange import Link, Pause, exchange
 from kronmem.core.paging import Walk
+from kronmem.core.retries import RetryBudget
 from kronmem.core.retry_after import retry_after
 from kronmem.core.wire import Reply, Request
 

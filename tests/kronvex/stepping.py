@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kronmem.core import calls, flows
-from kronmem.core.exchange import Link, Local, Retry, exchange
+from kronmem.core.exchange import Link, Local, exchange
+from kronmem.core.retries import Retry
 from kronmem.core.steps import Aside
 from kronmem.core.wire import Reply, Request
 from tests.services import KronvexServer

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from kronmem import Client, KronmemError
-from kronmem.core.exchange import Retry
+from kronmem.core.retries import Retry
 from kronmem.engine.postgres.check import examine
 from tests.engine.calling import calling
 from tests.postgres.test_pooler import work

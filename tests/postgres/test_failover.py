@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kronmem import Client, DeadlineError, StoreError
-from kronmem.core.exchange import Retry
+from kronmem.core.retries import Retry
 from kronmem.engine.postgres.check import examine
 from tests.services.postgres import Postgres, new_server, standby_of
 

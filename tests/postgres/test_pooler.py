@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kronmem import Client, DeadlineError, TransportError
-from kronmem.core.exchange import Retry
+from kronmem.core.retries import Retry
 from kronmem.engine.engine import Engine
 from kronmem.engine.postgres.check import examine
 from kronmem.engine.postgres.store import PostgresStore

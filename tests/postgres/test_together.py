@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kronmem import Client, ConflictError, TransportError
-from kronmem.core.exchange import Retry
+from kronmem.core.retries import Retry
 from kronmem.engine.postgres.posting_blocks import unpack
 from kronmem.engine.store import PLACE_BITS
 from tests.engine.calling import Caller, Clock, calling
