@@ -74,6 +74,7 @@ def search(
     closeness = _closeness(rows, space, asked.query, words, codes, within, scanned)
     sense = TABLE
     if embedded is not None:
+        closeness = closeness or _unread(space, words, within)
         closeness, sense = _by_model(rows, space, closeness, embedded), MODEL
     answers = scoring.combine(words, closeness, sense)
     # A name that was ever said matches by itself; about one that was not, a faint resemblance is chance.
@@ -153,6 +154,14 @@ def _closeness(
 def _unfilled(words: Mapping[int, float]) -> set[int]:
     """Memories that the words found are there, whether or not they have a meaning yet."""
     return set(map(indexing.number_of, words))
+
+
+def _unread(space: Space, words: Mapping[int, float], within: Collection[int] | None) -> dict[int, float]:
+    """For a model alone: the newest memories, where the table knows no word of the question, such as one in Russian."""
+    found = set(map(indexing.number_of, words))
+    newest = range(space.last, max(space.last - scoring.SCANNED_BY_MODEL, 0), -1)
+    others = (n for n in newest if n not in found and (within is None or n in within))
+    return dict.fromkeys(scoring.to_compare(words, (indexing.place(n, 0, 0) for n in others)), 0.0)
 
 
 def _by_model(rows: Reader, space: Space, closeness: dict[int, float], embedded: Sequence[float]) -> dict[int, float]:

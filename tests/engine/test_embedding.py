@@ -13,7 +13,18 @@ from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.engine.store import Store
 from tests.engine.calling import calling
 
-MEANINGS = {"feline": 0, "cat": 0, "kitten": 0, "bank": 1, "money": 1, "loan": 1, "ship": 2, "boat": 2}
+MEANINGS = {
+    "feline": 0,
+    "cat": 0,
+    "kitten": 0,
+    "кошка": 0,
+    "котёнок": 0,
+    "bank": 1,
+    "money": 1,
+    "loan": 1,
+    "ship": 2,
+    "boat": 2,
+}
 
 
 class Meanings:
@@ -69,6 +80,21 @@ def test_vectors_reorder_what_the_words_found(path: str) -> None:
     with calling(path, embed=embed) as call:
         assert call.recall("feline", threshold=0)[0] == "a kitten sleeps"
         assert call.recall("money in the bank")[0] == plain[0] == texts[1]
+
+
+def test_a_model_answers_questions_whose_words_the_table_does_not_know(path: str) -> None:
+    embed = Meanings()
+    with calling(path, embed=embed) as call:
+        for text in ("котёнок спит", "my bank gave me a loan of money", "пароход плывёт"):
+            call.remember(text)
+        call.recall("wake")
+        wait_for(embed, 4)
+        call.service.close()  # the last batch is written
+    with calling(path, embed=embed) as call:
+        assert call.recall("кошка")[0] == "котёнок спит"
+        assert call.recall("кошка", session_id="another") == []
+    with calling(path) as call:
+        assert call.recall("кошка") == [], "without a model there is nothing to go by"
 
 
 def test_new_memories_are_embedded_in_the_background(path: str) -> None:
