@@ -167,13 +167,16 @@ class OutboxWriter:
         try:
             return (yield from flow(memory_id, timeout))
         except NotFoundError:
-            known = (yield from self._arrived(agent_id, memory_id, link, ends)) if self.exists() else None
-            if known is None:
+            if not self.exists():
                 raise
+        known = yield from self._arrived(agent_id, memory_id, link, ends)
         return (yield from flow(known, ends - link.now()))
 
-    def _arrived(self, agent_id: str, memory_id: str, link: Link, ends: float) -> Flow[str | None]:
-        """The id of a queued memory at the service, after its delivery; None if it was not queued here."""
+    def _arrived(self, agent_id: str, memory_id: str, link: Link, ends: float) -> Flow[str]:
+        """The id of a memory at the service, after its delivery if it was queued here.
+
+        One that no longer waits and has no other id there may have arrived since the service was asked.
+        """
 
         def look() -> tuple[bool, str | None] | None:
             return self._quietly(
@@ -188,7 +191,7 @@ class OutboxWriter:
 
         waits, known = (yield from local(look)) or (False, None)
         if not waits:
-            return known
+            return known or memory_id
         clear, _ = yield from self._clear_the_way(agent_id, link, ends)
         if not clear:
             raise TransportError(f"memory {memory_id} still waits in the outbox: try again later", sent=False)
