@@ -25,7 +25,7 @@ from kronmem.outbox.outbox import AsyncOutbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
-from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, checked_concurrency, checked_timeout, settled
+from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
     from kronmem.agent_memory import AgentId, AsyncAgentMemory, SessionId
@@ -135,7 +135,7 @@ class AsyncClient:
     def with_timeout(self, timeout: float) -> AsyncClient:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
         other = copy.copy(self)
-        other._timeout, other._owned = checked_timeout(timeout), False
+        other._timeout, other._owned = inputs.timeout(timeout), False
         return other
 
     @property
@@ -357,7 +357,7 @@ class AsyncClient:
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
         with self._wiring.tracer.around("recall_many"):
-            done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+            done, failed = await afan_out(self._flows(asked), self._transport, inputs.concurrency(concurrency))
             return list(settled(done, failed).values())
 
     async def recall_across(
@@ -396,7 +396,7 @@ class AsyncClient:
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
         with self._wiring.tracer.around("recall_across"):
-            done, failed = await afan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+            done, failed = await afan_out(self._flows(asked), self._transport, inputs.concurrency(concurrency))
             return settled(done, failed)
 
     async def inject_context(

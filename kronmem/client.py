@@ -24,7 +24,7 @@ from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
 from kronmem.transport.drive import Transport, drive, fan_out, loop_guard
-from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, checked_concurrency, checked_timeout, settled
+from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
     from kronmem.agent_memory import AgentId, AgentMemory, SessionId
@@ -112,7 +112,7 @@ class Client:
     def with_timeout(self, timeout: float) -> Client:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
         other = copy.copy(self)
-        other._timeout, other._owned = checked_timeout(timeout), False
+        other._timeout, other._owned = inputs.timeout(timeout), False
         return other
 
     @property
@@ -334,7 +334,7 @@ class Client:
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
         with self._wiring.tracer.around("recall_many"):
-            done, failed = fan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+            done, failed = fan_out(self._flows(asked), self._transport, inputs.concurrency(concurrency))
             return list(settled(done, failed).values())
 
     def recall_across(
@@ -373,7 +373,7 @@ class Client:
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
         with self._wiring.tracer.around("recall_across"):
-            done, failed = fan_out(self._flows(asked), self._transport, checked_concurrency(concurrency))
+            done, failed = fan_out(self._flows(asked), self._transport, inputs.concurrency(concurrency))
             return settled(done, failed)
 
     def inject_context(

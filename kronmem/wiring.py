@@ -95,7 +95,7 @@ class Wiring:
             raise ConfigError("retry must be a Retry: Client(retry=Retry(attempts=3))")
         if redact is not None and not callable(redact):
             raise ConfigError("redact must be a function of a text, such as kronmem.redact_secrets")
-        self.timeout, self.closed = checked_timeout(timeout), False
+        self.timeout, self.closed = inputs.timeout(timeout), False
         self._given = transport
         breaker = Breaker(self._changed, address=settings.address_of(self.settings.url))
         self.link = Link(time.monotonic, random.random, retry, breaker, names=self._names())
@@ -300,18 +300,6 @@ def _encoder(embed: Embed | str | None) -> Embed | None:
 
 def _created(memory: Memory) -> float:
     return inputs.aware(memory.created_at).timestamp() if memory.created_at else 0.0
-
-
-def checked_timeout(timeout: float) -> float:
-    """Accept a deadline in seconds."""
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 86_400:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise ConfigError("timeout must be a number of seconds greater than 0")
-    return float(timeout)
-
-
-def checked_concurrency(concurrency: int) -> int:
-    """Accept how many calls may be under way at once."""
-    return inputs.whole(concurrency, "concurrency", 1, 1000)
 
 
 def settled(done: dict[K, T], failed: dict[K, KronmemError]) -> dict[K, T]:

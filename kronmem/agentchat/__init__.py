@@ -4,8 +4,9 @@ For `autogen-agentchat` 0.4.9 to 0.7. Importing it opens nothing.
 """
 
 try:
-    from kronmem.agentchat.capture import ModelExtractor, remember_run
+    from kronmem.agentchat.capture import remember_run
     from kronmem.agentchat.memory import KronMemory
+    from kronmem.agentchat.model_extractor import ModelExtractor
     from kronmem.agentchat.persist import persisted
     from kronmem.agentchat.tools import ForgetTool, RecallTool, RememberTool
 except ModuleNotFoundError as missing:

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import from_json, to_json
 
-from kronmem.api import ids
+from kronmem.api import ids, limits
 from kronmem.api.validators import DeferredModel, Validator
 
 T = TypeVar("T")
@@ -73,21 +73,21 @@ def _bounded(size: int, value: T) -> T:
 
 
 def _metadata(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return _bounded(ids.MAX_SERVED_METADATA, value)
+    return _bounded(limits.MAX_SERVED_METADATA, value)
 
 
 def _state(value: JsonValue) -> JsonValue:
-    return _bounded(ids.MAX_SERVED_STATE, value)
+    return _bounded(limits.MAX_SERVED_STATE, value)
 
 
 Id = Annotated[str, AfterValidator(valid_id)]
-Content = Annotated[str, Field(min_length=1, max_length=ids.MAX_SERVED_CONTENT), AfterValidator(_not_blank)]
-Query = Annotated[str, Field(max_length=ids.MAX_SERVED_CONTENT), AfterValidator(_storable)]
-Type = Annotated[str, Field(min_length=1, max_length=ids.MAX_TYPE), AfterValidator(_storable)]
-Tag = Annotated[str, Field(min_length=1, max_length=ids.MAX_SERVED_TAG), AfterValidator(_storable)]
-Tags = Annotated[tuple[Tag, ...], Field(max_length=ids.MAX_TAGS), at_most(ids.MAX_TAGS)]
+Content = Annotated[str, Field(min_length=1, max_length=limits.MAX_SERVED_CONTENT), AfterValidator(_not_blank)]
+Query = Annotated[str, Field(max_length=limits.MAX_SERVED_CONTENT), AfterValidator(_storable)]
+Type = Annotated[str, Field(min_length=1, max_length=limits.MAX_TYPE), AfterValidator(_storable)]
+Tag = Annotated[str, Field(min_length=1, max_length=limits.MAX_SERVED_TAG), AfterValidator(_storable)]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.MAX_TAGS), at_most(limits.MAX_TAGS)]
 Description = Annotated[str, Field(max_length=10_000), AfterValidator(_storable)]
-Key = Annotated[str, Field(min_length=1, max_length=ids.MAX_KEY), AfterValidator(_not_blank)]
+Key = Annotated[str, Field(min_length=1, max_length=limits.MAX_KEY), AfterValidator(_not_blank)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -130,8 +130,8 @@ class RememberRequest(RequestModel):
     session_id: Id | None = None
     metadata: Metadata | None = None
     tags: Tags | None = None
-    ttl_days: Annotated[int, Field(ge=1, le=ids.MAX_TTL_DAYS)] | None = None
-    ttl_seconds: Annotated[int, Field(ge=ids.MIN_TTL_SECONDS, le=ids.MAX_TTL_SECONDS)] | None = None
+    ttl_days: Annotated[int, Field(ge=1, le=limits.MAX_TTL_DAYS)] | None = None
+    ttl_seconds: Annotated[int, Field(ge=limits.MIN_TTL_SECONDS, le=limits.MAX_TTL_SECONDS)] | None = None
     pinned: bool = False
     role: Role | None = None
     key: Key | None = None
@@ -253,7 +253,7 @@ class UpdateRequest(RequestModel):
     tags: Tags | None = None
     metadata: Metadata | None = None
     pinned: bool | None = None
-    ttl_days: Annotated[int, Field(ge=0, le=ids.MAX_TTL_DAYS)] | None = None
+    ttl_days: Annotated[int, Field(ge=0, le=limits.MAX_TTL_DAYS)] | None = None
 
 
 class AgentRequest(RequestModel):

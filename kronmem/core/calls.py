@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from kronmem.api import ids, paths
+from kronmem.api import ids, limits, paths
 from kronmem.api.replies import RestoreReply
 from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_lookups, kronvex_storing, memory_json
@@ -309,7 +309,7 @@ def change(
         None if tags is None else inputs.tags(tags),
         None if metadata is None else inputs.metadata(metadata),
         None if pinned is None else bool(pinned),
-        None if ttl_days is None else inputs.whole(ttl_days, "ttl_days", 0, ids.MAX_TTL_DAYS),
+        None if ttl_days is None else inputs.whole(ttl_days, "ttl_days", 0, limits.MAX_TTL_DAYS),
     )
     if changed == MemoryChange():
         raise InvalidInputError(

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from kronmem.api import ids
-from kronmem.errors import InvalidInputError
+from kronmem.api import ids, limits
+from kronmem.errors import ConfigError, InvalidInputError
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def uuid(value: str) -> str:
     return value.lower()
 
 
-def text(value: str, what: str, most: int = ids.MAX_CONTENT) -> str:
+def text(value: str, what: str, most: int = limits.MAX_CONTENT) -> str:
     """Accept text that every service can store."""
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a string, not {_kind(value)}")
@@ -76,7 +76,7 @@ def session(value: str | None) -> str | None:
 
 def memory_type(value: str) -> str:
     """Accept any type name, known or not, that fits the service's column."""
-    return text(value, "memory_type", ids.MAX_TYPE)
+    return text(value, "memory_type", limits.MAX_TYPE)
 
 
 def optional_type(value: str | None) -> str | None:
@@ -91,11 +91,11 @@ def tags(values: Iterable[str]) -> tuple[str, ...]:
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"tags must be a list of strings, not one string: tags=[{values!r}]")
     try:
-        found = tuple(dict.fromkeys(text(tag, "a tag", ids.MAX_TAG) for tag in values))
+        found = tuple(dict.fromkeys(text(tag, "a tag", limits.MAX_TAG) for tag in values))
     except TypeError:
         raise InvalidInputError("tags must be a list of strings") from None
-    if len(found) > ids.MAX_TAGS:
-        raise InvalidInputError(f"{len(found)} tags were given; at most {ids.MAX_TAGS} are allowed")
+    if len(found) > limits.MAX_TAGS:
+        raise InvalidInputError(f"{len(found)} tags were given; at most {limits.MAX_TAGS} are allowed")
     return found
 
 
@@ -115,7 +115,7 @@ def role(value: str | None) -> str | None:
 
 def key(value: str | None) -> str | None:
     """Accept the key that a memory is about, or none."""
-    return None if value is None else text(value, "key", ids.MAX_KEY)
+    return None if value is None else text(value, "key", limits.MAX_KEY)
 
 
 def moment(value: datetime | str | None, what: str) -> datetime | None:
@@ -181,9 +181,9 @@ def ttl(days: int | None, seconds: int | None) -> dict[str, int]:
     """Accept a lifetime in days or seconds; both may be given, and seconds win, as at the service."""
     given: dict[str, int] = {}
     if days is not None:
-        given["ttl_days"] = whole(days, "ttl_days", 1, ids.MAX_TTL_DAYS)
+        given["ttl_days"] = whole(days, "ttl_days", 1, limits.MAX_TTL_DAYS)
     if seconds is not None:
-        given["ttl_seconds"] = whole(seconds, "ttl_seconds", ids.MIN_TTL_SECONDS, ids.MAX_TTL_SECONDS)
+        given["ttl_seconds"] = whole(seconds, "ttl_seconds", limits.MIN_TTL_SECONDS, limits.MAX_TTL_SECONDS)
     return given
 
 
@@ -195,7 +195,7 @@ def metadata(value: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
         raise InvalidInputError(f"metadata must be a mapping, not {type(value).__name__}")
     if ids.RESERVED in value:
         raise InvalidInputError(f"the metadata key {ids.RESERVED!r} is reserved")
-    budget = [ids.MAX_METADATA]
+    budget = [limits.MAX_METADATA]
     return cast("dict[str, JsonValue]", json_value(dict(value), "metadata", budget))
 
 
@@ -228,3 +228,15 @@ def _key(key: str, what: str, budget: list[int]) -> str:
         raise InvalidInputError(f"{what} must have string keys, not {type(key).__name__}")
     json_value(key, what, budget)
     return key
+
+
+def timeout(value: float) -> float:
+    """Accept a deadline in seconds."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 86_400:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise ConfigError("timeout must be a number of seconds greater than 0")
+    return float(value)
+
+
+def concurrency(value: int) -> int:
+    """Accept how many calls may be under way at once."""
+    return whole(value, "concurrency", 1, 1000)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from kronmem.api import ids, paths
+from kronmem.api import limits, paths
 from kronmem.api.replies import StateKeysReply
 from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import botwire, calls, inputs
@@ -42,7 +42,7 @@ def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:
 
 def put(agent_id: str, key: str, value: JsonValue, link: Link, timeout: float) -> Flow[None]:
     """Store a value under a key."""
-    checked = inputs.json_value(value, "the value", [ids.MAX_STATE])
+    checked = inputs.json_value(value, "the value", [limits.MAX_STATE])
     text = to_json(checked).decode()
     ours = _call("PUT", agent_id, _path(key), calls.acknowledged, body=b'{"value":' + text.encode() + b"}")
     return (yield from _either(ours, partial(botwire.put, agent_id, key, text, link, timeout), link, timeout))
@@ -58,7 +58,7 @@ def update(
         if link.names.outdated:  # it would write without comparing
             raise unsupported("state.update")
         new = function(default if old is None else old.value)
-        body = to_json({"value": inputs.json_value(new, "the value", [ids.MAX_STATE])})
+        body = to_json({"value": inputs.json_value(new, "the value", [limits.MAX_STATE])})
         stamp = "null" if old is None else f'"{old.updated_at}"'
         body = body[:-1] + f',"if_updated_at":{stamp}}}'.encode()
         try:

@@ -9,7 +9,7 @@ from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.core import inputs
 from kronmem.errors import ConfigError, InvalidInputError
 from kronmem.state import AsyncState, State
-from kronmem.wiring import MOST_HITS_EMBEDDED, checked_timeout
+from kronmem.wiring import MOST_HITS_EMBEDDED
 
 ReadFrom = Iterable[str | AgentMemory | AsyncAgentMemory]
 """Further agents to read from: their ids, or their memories."""
@@ -21,7 +21,7 @@ def check_limits(limit: int, timeout: float, threshold: float | None = None) -> 
     """Refuse limits that every later recall would refuse."""
     inputs.limit(limit, MOST_HITS_EMBEDDED)
     inputs.threshold(threshold)
-    checked_timeout(timeout)
+    inputs.timeout(timeout)
 
 
 def check_prefix(prefix: str) -> str:

@@ -11,7 +11,6 @@ from kronmem.core import inputs
 from kronmem.errors import ConfigError
 from kronmem.packs.checks import check_read_from
 from kronmem.packs.read_from import AsyncReadingMemory
-from kronmem.wiring import checked_timeout
 
 
 class LazyMemory:
@@ -32,7 +31,7 @@ class LazyMemory:
         timeout: float = 2.0,
     ) -> None:
         _check_client(url, client)
-        self.url, self.given, self.timeout = url, client, checked_timeout(timeout)
+        self.url, self.given, self.timeout = url, client, inputs.timeout(timeout)
         self.agent_id = agent_id if callable(agent_id) else inputs.identifier(agent_id, "agent_id")
         self.session_id = session_id if callable(session_id) else inputs.session(session_id)
         self.read_from = check_read_from(read_from, client.store if client is not None else None)

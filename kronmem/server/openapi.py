@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
-from kronmem.api import ids, paths
+from kronmem.api import ids, limits, paths
 from kronmem.api.routes import AnyRoute
 from kronmem.server.contracts.contract import Contract
 
@@ -16,7 +16,7 @@ Json = dict[str, JsonValue]
 _Input = tuple[str, Literal["validation", "serialization"], TypeAdapter[object]]
 
 _REF = "#/components/schemas/{model}"
-_ID: Json = {"type": "string", "minLength": 1, "maxLength": ids.MAX_ID, "pattern": ids.ID_PATTERN}
+_ID: Json = {"type": "string", "minLength": 1, "maxLength": limits.MAX_ID, "pattern": ids.ID_PATTERN}
 _IDS = frozenset({"session_id", "session", "after", "id", "name", "supersedes", "superseded_by"})
 _SCHEMES: Json = {
     "Kronvex": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
