@@ -119,7 +119,8 @@ assert touched == [], touched
 used(Client(sys.argv[1]))
 port = int(sys.argv[1].rpartition(":")[2])
 assert {address[1] for event, address in touched if event == "socket.connect"} == {port}, touched
-assert threading.enumerate() == [threading.main_thread()]
+others = {one.name for one in threading.enumerate() if one is not threading.main_thread()}
+assert others <= {"kronmem-worker"}, others  # of the tools: idle, a daemon, gone after half a minute
 """
 
 

@@ -105,7 +105,8 @@ def test_a_locked_outbox_breaks_no_deadline_and_recall_does_not_touch_it(
                     patient(client).forget("alice", "some-id")
         with Client(server.url, outbox=tmp_path / "o.db") as client:
             client.remember_later("alice", "after")
-            assert client.outbox.flush(20.0) == 0
+            # On a busy machine a try may time out, and what is left then waits for its pause.
+            assert any(client.outbox.flush(20.0) == 0 for _ in range(3))
 
 
 @pytest.mark.slow
@@ -148,7 +149,7 @@ EVERY: dict[str, Callable[[Client], object]] = {
     "erase": lambda c: c.erase("alice"),
     "restore": lambda c: c.restore("alice", []),
     "agents": lambda c: c.agents(),
-    "describe": lambda c: c.describe("alice", "a person"),
+    "describe": lambda c: c.describe("alice", description="a person"),
     "sessions": lambda c: c.sessions("alice"),
     "state": lambda c: c.state("alice").set("k", 1),
     "health": lambda c: c.health(),
