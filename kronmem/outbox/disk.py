@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from sqlite3 import Connection
 from typing import TypeVar
 
 from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.outbox.schema import SCHEMA
-from kronmem.sqlite_file import DiskFullError, SqliteFile
+from kronmem.sqlite_file import ENDINGS, DiskFullError, FileMovedError, SqliteFile, renaming
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ class DurableFile:
         self.path = path
         self.salt: bytes | None = None
         """The one that this process's lanes were made with; a file begun anew gets it too."""
+        self._number = 1
         self._reserved = False
         self._busy_until = 0.0
         self._lock = threading.Lock()
@@ -60,8 +62,8 @@ class DurableFile:
                 raise
             self._make_room(file, ends)
         except StoreError as error:
-            if error.damaged:
-                self._begin_anew(file, error)
+            if error.damaged or isinstance(error, FileMovedError):
+                self._begin_anew(file, error, ends)
             elif self._current() is file:  # else another thread has begun anew and closed the old one under us
                 raise
         return self._once(self._file, begin, synchronous, ends - time.monotonic(), work)
@@ -80,6 +82,13 @@ class DurableFile:
         if begin != "BEGIN":
             self._busy_until = 0.0
         return answer
+
+    def number(self, timeout: float) -> int:
+        """How many files this process has used at this path, the one that is there now included."""
+        file = self._file
+        if file.has_moved():
+            self._begin_anew(file, FileMovedError(self.path), time.monotonic() + timeout)
+        return self._number
 
     def scrub(self, timeout: float) -> bool:
         """See that no deleted text is left in the file and its log."""
@@ -129,27 +138,39 @@ class DurableFile:
 
     # ── damage ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin_anew(self, file: SqliteFile, error: StoreError) -> None:
+    def _begin_anew(self, file: SqliteFile, error: StoreError, ends: float) -> None:
         with self._lock:
             if self._file is not file:  # another thread has done it
                 return
-            file.close()
-            aside = f"{self.path}.damaged-{int(time.time())}-{secrets.token_hex(3)}"
-            for ending in ("", "-wal", "-shm"):
+            if not file.close_at_rest(ends - time.monotonic()):
+                raise error
+            try:
+                self._set_aside(file, error, ends)
+            finally:
+                self._file, self._number = self._new_file(), self._number + 1
+
+    def _set_aside(self, file: SqliteFile, error: StoreError, ends: float) -> None:
+        aside = f"{self.path}.damaged-{int(time.time())}-{secrets.token_hex(3)}"
+        with renaming(self.path, ends - time.monotonic()) as alone:
+            if not alone:
+                raise error
+            if file.has_moved():  # by another process that found the damage, or by a person
+                log.error("%s; a new outbox was begun", error)
+                return
+            for ending in ENDINGS:
                 with suppress(FileNotFoundError):
                     os.rename(self.path + ending, aside + ending)
-            log.error("%s; it was set aside as %s and a new outbox begun", error, aside)
-            self._file = self._new_file()
-        if (salt := self.salt) is not None:
-            with suppress(DeadlineError), self._file.transaction("BEGIN IMMEDIATE", BUSY) as db:
-                db.execute("INSERT INTO salt SELECT ? WHERE NOT EXISTS (SELECT 1 FROM salt)", (salt,))
+        log.error("%s; it was set aside as %s and a new outbox begun", error, aside)
 
     def _current(self) -> SqliteFile:
         with self._lock:  # between closing the old file and opening the new one, neither can be used
             return self._file
 
     def _new_file(self) -> SqliteFile:
-        return SqliteFile(self.path, SCHEMA, self._keep_wal_small)
+        schema = SCHEMA
+        if self.salt is not None:
+            schema = replace(schema, create=(*schema.create, f"INSERT INTO salt VALUES(x'{self.salt.hex()}')"))
+        return SqliteFile(self.path, schema, self._keep_wal_small)
 
     def before_fork(self) -> None:
         """Nothing to do: the file itself comes to rest."""

@@ -81,9 +81,25 @@ class OutboxFile:
 
     def lane(self, service: str, key: str) -> Lane:
         """The lane of a service and a key: the key itself is not written anywhere."""
-        salt = self.read(_salt) or self.write(_new_salt)
-        self._disk.salt = salt
+        salt = self.read(self._salt) or self.write(self._new_salt)
         return Lane(service, hmac.new(salt, key.encode(), hashlib.sha256).hexdigest()[:32])
+
+    def number(self) -> int:
+        """Changes when another file is at the path: that one may have a salt of its own."""
+        return self._disk.number(self._timeout)
+
+    def _salt(self, db: Connection) -> bytes | None:
+        row = db.execute("SELECT value FROM salt").fetchone()
+        if row is None:
+            return None
+        self._disk.salt = bytes(row[0])  # inside the transaction: no other thread sets the file aside in between
+        return self._disk.salt
+
+    def _new_salt(self, db: Connection) -> bytes:
+        if (salt := self._salt(db)) is None:
+            self._disk.salt = salt = self._disk.salt or secrets.token_bytes(16)
+            db.execute("INSERT INTO salt VALUES(?)", (salt,))
+        return salt
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -405,18 +421,6 @@ class OutboxFile:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do `work` as one transaction that is on disk when this returns."""
         return self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work)
-
-
-def _salt(db: Connection) -> bytes | None:
-    row = db.execute("SELECT value FROM salt").fetchone()
-    return None if row is None else bytes(row[0])
-
-
-def _new_salt(db: Connection) -> bytes:
-    if (salt := _salt(db)) is None:
-        salt = secrets.token_bytes(16)
-        db.execute("INSERT INTO salt VALUES(?)", (salt,))
-    return salt
 
 
 def _due(db: Connection, lane: Lane, now: float) -> int | None:

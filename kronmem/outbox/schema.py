@@ -32,6 +32,8 @@ SCHEMA = FileSchema(
             cancelled INTEGER NOT NULL DEFAULT 0, error TEXT, noted REAL NOT NULL DEFAULT 0,
             backoff REAL NOT NULL DEFAULT 0, asked REAL NOT NULL DEFAULT 0, lease REAL NOT NULL DEFAULT 0,
             holder TEXT NOT NULL DEFAULT '')""",
+        # Numbers differ from those of the file before, should that one be set aside while rows of it are being sent.
+        "INSERT INTO sqlite_sequence VALUES('waiting', abs(random() >> 12))",
         "CREATE INDEX waiting_lane ON waiting(service, mark, dead, agent, seq)",
         """CREATE TABLE delivered(
             id TEXT PRIMARY KEY, service TEXT NOT NULL, agent TEXT NOT NULL, memory TEXT NOT NULL, at REAL NOT NULL

@@ -49,7 +49,7 @@ class Sender:
     failed_at: dict[int, float] = field(default_factory=lambda: dict[int, float]())
     """When it last failed on a row, by the row's number."""
     link: Link = field(init=False)
-    _lane: Lane | None = None
+    _lane: tuple[int, Lane] | None = None
 
     def __post_init__(self) -> None:
         # One attempt each, past the client's breaker: the outbox has its own, longer patience.
@@ -62,10 +62,11 @@ class Sender:
         self.link.journal = OutboxJournal(lambda: (within, self.lane(within)))
 
     def lane(self, file: OutboxFile) -> Lane:
-        """The rows that are this sender's; the file is asked once."""
-        if self._lane is None:
-            self._lane = file.lane(self.service, self.key)
-        return self._lane
+        """The rows that are this sender's; each file is asked once."""
+        number, known = file.number(), self._lane
+        if known is None or known[0] != number:
+            self._lane = known = number, file.lane(self.service, self.key)
+        return known[1]
 
     def remember(self, row: Waiting, draft: calls.Draft, timeout: float) -> Memory:
         """Send the memory of a row as it is to be stored now, once."""

@@ -17,6 +17,13 @@ class DiskFullError(StoreError):
     """The database cannot grow."""
 
 
+class FileMovedError(StoreError):
+    """The file that was opened is no longer at its path: what is written to it now, nobody would find again."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} was deleted, moved or replaced while it was open: put it back or open it anew")
+
+
 _PLAIN_WORDS = {
     "SQLITE_CORRUPT": "is damaged",
     "SQLITE_NOTADB": "is not a database, or is damaged",

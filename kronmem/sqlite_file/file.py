@@ -7,12 +7,13 @@ import sqlite3
 import time
 import weakref
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
-from kronmem.sqlite_file.failures import is_busy, translated
-from kronmem.sqlite_file.opening import FileSchema, SetConnection, connect, prepare, secure
+from kronmem.sqlite_file.failures import FileMovedError, is_busy, translated
+from kronmem.sqlite_file.opening import FileSchema, SetConnection, connect, identity, prepare, secure
+from kronmem.sqlite_file.rename_lock import in_place
 from kronmem.sqlite_file.thread_slots import Slot, Slots
 
 MEMORY = ":memory:"
@@ -49,6 +50,7 @@ class SqliteFile:
         self._ready = False
         self._read_only = False
         self._closed = False
+        self._identity: tuple[int, int] | None = None
         fork_safety.watch(self)
 
     def close(self) -> None:
@@ -58,10 +60,34 @@ class SqliteFile:
         if self._memory is not None:
             self._memory.close()
 
+    def _shut(self, connection: SetConnection) -> None:
+        with self._in_place():  # the last one to close deletes the write-ahead log by its name
+            connection.close()
+
+    def _in_place(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._path == MEMORY else in_place(self._path)
+
+    def close_at_rest(self, timeout: float) -> bool:
+        """Close once no other thread is inside; False, and open as before, if one stays for longer.
+
+        A file is renamed only then: another one opened at its path beside the old index of the write-ahead log would
+        truncate that index under whoever has it mapped, which ends the process.
+        """
+        self._closed = True
+        if self._at_rest(timeout):
+            self.close()
+            return True
+        self._closed = False
+        return False
+
+    def has_moved(self) -> bool:
+        """Is another file at the path, or none, than the one that was opened?"""
+        return self._identity is not None and identity(self._path) != self._identity
+
     def _close_idle(self) -> None:
         with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
             while True:
-                self._idle.pop().close()
+                self._shut(self._idle.pop())
 
     @contextmanager
     def transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[SetConnection]:
@@ -127,11 +153,11 @@ class SqliteFile:
                 if connection.in_transaction:  # not after an error upon which SQLite has rolled back by itself
                     connection.execute("ROLLBACK")
             except sqlite3.Error:
-                connection.close()
+                self._shut(connection)
                 self._open.discard(connection)
             slot.connection = None
             if self._closed:
-                connection.close()
+                self._shut(connection)
             elif connection in self._open and connection is not self._memory:
                 self._idle.append(connection)
         self._slots.leave(slot)
@@ -144,7 +170,7 @@ class SqliteFile:
         connection = slot.connection
         if connection is None or connection is self._memory:
             return self._end(slot)
-        connection.close()  # and not used again: the interrupted call may hold on to it
+        self._shut(connection)  # and not used again: the interrupted call may hold on to it
         self._open.discard(connection)
         return self._end(slot)
 
@@ -153,13 +179,20 @@ class SqliteFile:
             raise StoreError(f"{self._path}: the store is closed")
         if self._memory is not None:
             return self._memory
+        if self.has_moved():
+            raise FileMovedError(self._path)
         with contextlib.suppress(IndexError):
             return self._idle.pop()
         return self._connect(ends)
 
     def _connect(self, ends: float) -> SetConnection:
+        with self._in_place():
+            return self._opened(ends)
+
+    def _opened(self, ends: float) -> SetConnection:
         if self._path != MEMORY and not self._ready:
             self._read_only = not secure(self._path)
+            self._identity = identity(self._path)
         connection = connect(self._path, read_only=self._read_only)
         try:
             self._on_connect(connection)
@@ -168,6 +201,9 @@ class SqliteFile:
             if not self._ready:
                 prepare(connection, self._path, self._schema, ends, read_only=self._read_only)
                 self._ready = True
+            connection.execute("PRAGMA schema_version")  # the write-ahead log is opened when something is read
+            if self.has_moved():
+                raise FileMovedError(self._path)
         except BaseException:
             connection.close()
             raise
@@ -183,11 +219,16 @@ class SqliteFile:
         self._slots.closed = True
         if self._slots.lock.acquire(timeout=0.1):  # a thread that saw the door open is inside now
             self._slots.lock.release()
-        until = time.monotonic() + REST_AT_FORK
-        while (busy := self._slots.others()) and time.monotonic() < until:
-            time.sleep(0.001)
-        if not busy and self._path != MEMORY:
+        if self._at_rest(REST_AT_FORK) and self._path != MEMORY:
             self._close_idle()
+
+    def _at_rest(self, timeout: float) -> bool:
+        ends = time.monotonic() + timeout
+        while self._slots.others():
+            if time.monotonic() >= ends:
+                return False
+            time.sleep(0.001)
+        return True
 
     def after_fork(self, *, child: bool) -> None:
         """Let threads in again; the child begins without the parent's connections."""

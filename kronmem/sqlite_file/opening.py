@@ -116,6 +116,15 @@ def secure(path: str) -> bool:
     return os.access(path, os.W_OK) and os.access(directory, os.W_OK)
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """Which file is at the path now; None: none is."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _close_to_others(path: str, directory: str) -> None:
     if os.name != "posix":
         return

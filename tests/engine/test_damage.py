@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from kronmem import Client, StoreError
 from kronmem.cli.app import app
+from kronmem.sqlite_file import ENDINGS
 from tests.shells import shell
 
 DAMAGE = {
@@ -90,3 +91,30 @@ def test_doctor_names_the_damaged_ones(tmp_path: Path) -> None:
     assert seen.exit_code == 1
     named = seen.stdout.partition("damaged and left out: ")[2]
     assert [one in named for one in ids] == [True] * len(DAMAGE) + [False]
+
+
+def move(path: Path, to: Path) -> None:
+    for ending in ENDINGS:
+        if (file := Path(f"{path}{ending}")).exists():
+            file.rename(f"{to}{ending}")
+
+
+def test_a_database_that_was_deleted_or_replaced_while_open_takes_nothing_that_would_be_lost(
+    tmp_path: Path, kind: str
+) -> None:
+    path, moved = tmp_path / "memory.db", tmp_path / "moved.db"
+    with shell(kind, f"sqlite:///{path}") as client:
+        client.remember("a", TEXTS[0])
+        move(path, moved)
+        for ask in (lambda: client.remember("a", TEXTS[1]), lambda: client.recall("a", "heron")):
+            with pytest.raises(StoreError, match=r"memory\.db was deleted, moved or replaced"):
+                ask()
+        with shell(kind, f"sqlite:///{path}") as anew:
+            anew.remember("a", TEXTS[2])
+        with pytest.raises(StoreError, match="replaced"):
+            client.remember("a", TEXTS[1])
+        move(path, tmp_path / "other.db")
+        move(moved, path)
+        client.remember("a", TEXTS[3])
+    with Client.local(path) as client:
+        assert {memory.content for memory in client.memories("a")} == {TEXTS[0], TEXTS[3]}
