@@ -26,11 +26,14 @@ SOFT = 0.4
 RELATED = 3
 """The closest related terms are asked for; with all ten, recall gains nothing and reads three times as much."""
 VARIANT = 0.5
-"""A word that only begins like the one that was said."""
+"""A word that only begins like the one that was said: half, as it may be another word. 0.25 and 0.75 move no figure of
+the development sets by more than .006."""
 NAME = 2.0
-"""A name nobody mentioned says more than a word nobody used: words have synonyms."""
+"""A name nobody mentioned says more than a word nobody used: words have synonyms. On LoCoMo's turns
+77 % of foreign questions are met with silence; with 1 it is 65 %, with 3 84 % and .006 of R@5 is lost."""
 COMPANY = (0.36, 0.14)
-"""What a memory gains from the scores of its next and its second next neighbours; all four together at most 1."""
+"""What a memory gains from the scores of its next and its second next neighbours; all four together at most 1. Without
+it LoCoMo's turns lose .075 of R@10, with half of it .034; half as much again gains .003 and shows more of the tail."""
 FEW = 100
 """A smaller space counts as this large: among five memories, being in two of them is no sign of being common."""
 MAX_TERMS = 64

@@ -40,7 +40,8 @@ service knows its own receipts for as many seconds."""
 AHEAD = 5.0
 """A note further in the future than this was made by a clock that has been set back since; NTP corrects less."""
 CLAIMED = 16
-"""So many rows of one agent are claimed at once."""
+"""So many rows of one agent are claimed at once: they are sent one after the other within the lease, and those behind
+a row that fails are handed back."""
 
 log = logging.getLogger("kronmem")
 

@@ -20,7 +20,7 @@ from kronmem.errors import KronmemError
 EVERY = 60.0
 """Seconds between two passes of a process: no read shows what has expired, so only its place waits a minute."""
 _SPACES = 64
-"""Spaces a pass; when there are more, the next write goes on."""
+"""Spaces a pass: the write that sweeps waits for a bounded number; when there are more, the next one goes on."""
 _BOUND = 256
 """Memories a space: a millisecond each, for which its writers wait."""
 _TIME = 1.0
