@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from kronmem import Client
+from kronmem import Client, StoreError
 from kronmem.core.calls import Draft
 from kronmem.outbox.queue import OutboxFile
-from kronmem.sqlite_file import ENDINGS
+from kronmem.sqlite_file import ENDINGS, rename_lock, renaming
+from kronmem.sqlite_file.rename_lock import in_place
 from tests.outbox.services import NOBODY, ONCE, change, keeping, texts
 from tests.services import RawServer
 
@@ -114,3 +115,26 @@ def _queue(path: str, url: str, name: str, rounds: int, barrier: Any) -> None:
             barrier.wait(120.0)
             barrier.wait(120.0)
             client.remember_later(name, f"{name} {number}")
+
+
+def test_a_damaged_file_stays_while_another_process_opens_or_closes_it(tmp_path: Path) -> None:
+    path = tmp_path / "o.db"
+    file = OutboxFile(str(path))
+    lane = file.lane("service", "key")
+    change(path, "DROP TABLE total")
+    with in_place(str(path)), pytest.raises(StoreError, match="no such table"):
+        file.within(0.2).put(lane, [draft("at first")])
+    assert not damaged(tmp_path)
+    file.put(lane, [draft("then")])
+    assert len(damaged(tmp_path)) == 1
+    assert file.pending(lane) == 1
+
+
+def test_a_directory_that_somebody_else_has_locked_is_used_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rename_lock, "PATIENCE", 0.01)
+    with renaming(str(tmp_path / "other.db"), 1.0) as alone, Client.local(tmp_path / "memory.db") as client:
+        assert alone
+        client.remember("alice", "stored")
+        assert [memory.content for memory in client.memories("alice")] == ["stored"]
