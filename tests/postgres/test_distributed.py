@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from kronmem import Client, KronmemError
 from kronmem.core.retries import Retry
 from kronmem.engine.postgres.check import examine
+from kronmem.engine.postgres.schema import schema
+from kronmem.engine.postgres.store import PostgresStore
 from tests.engine.calling import calling
+from tests.postgres.one_agent import call_all
 from tests.postgres.test_pooler import work
 from tests.services.postgres import cluster, emptied
 
@@ -31,12 +36,10 @@ def test_every_call_of_many_clients_succeeds_on_both_nodes(spread: str) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(Client(spread, retry=Retry(1), timeout=60.0)) for _ in range(12)]
         with ThreadPoolExecutor(12) as threads:
-            assert sum(threads.map(work, clients, range(12))) == 180
-        everywhere = clients[0].recall_across([f"agent-{n}" for n in range(5)], "who keeps a fact?")
+            assert sum(threads.map(partial(work, agents=8), clients, range(12))) == 180
+        everywhere = clients[0].recall_across([f"agent-{n}" for n in range(8)], "who keeps a fact?")
         assert all(everywhere.values())
-        for number in range(5, 24):
-            clients[0].remember(f"agent-{number}", "somewhere else, most likely")
-        assert len(clients[0].agents()) == 24
+        assert len(clients[0].agents()) == 8
     with psycopg.connect(spread, autocommit=True) as connection:
         groups = "SELECT count(DISTINCT colocation_id), count(*), min(citus_table_type) FROM citus_tables"
         assert connection.execute(groups).fetchone() == (1, 8, "distributed")
@@ -52,23 +55,7 @@ def test_each_call_about_one_agent_is_one_task(spread: str) -> None:
     with calling(spread) as call:
         call.remember("the tables are there")
     with calling(f"{spread}?{ONE_TASK}") as call:
-        first = call.remember("Ada lives in Oslo", key="city", session_id="s", tags=["a"], ttl_seconds=60)
-        call.remember("Ada lives in Bergen", key="city", session_id="s", tags=["a"])
-        call.clock.time += 61
-        for asked in ({}, {"tags": ["a"]}, {"session_id": "s"}, {"memory_type": "fact"}):
-            assert call("POST", "recall", {"query": "Bergen", **asked})[0] == 200
-        for method, path, body in (
-            ("POST", "memories/batch", {"memories": [{"content": f"coffee {n}"} for n in range(20)]}),
-            ("POST", "inject-context", {"query": "coffee"}),
-            ("GET", "memories", None),
-            ("GET", "summary", None),
-            ("GET", "sessions", None),
-            ("PUT", "state/k", {"value": 1}),
-            ("GET", "state/k", None),
-            ("POST", "erase", None),
-        ):
-            assert call(method, path, body)[0] < 300, path
-        assert call("GET", f"memories/{first['id']}")[0] == 404
+        call_all(call)
         with pytest.raises(KronmemError):  # the setting does what it says
             call("GET", "/api/v1/agents")
 
@@ -106,3 +93,26 @@ def test_doctor_shows_nodes_and_shards(spread: str) -> None:
     assert nodes.ok
     assert "8 tables in 256 shards" in nodes.words
     assert "one co-location group" in nodes.words
+
+
+def test_tables_from_before_the_extension_are_distributed_by_what_doctor_says(spread: str, database: str) -> None:
+    import psycopg
+
+    plain = schema(2)
+    store = PostgresStore(database, replace(plain, distribute=plain.create))
+    with store.read(30.0):
+        store.close()
+    with calling(database) as call:
+        for number in range(8):
+            call.as_(agent=f"agent-{number}").remember("tea in the cupboard")
+        looks = {look.what: look for look in examine(database).looks}
+        assert not looks["nodes"].ok
+        assert not looks["size"].words.startswith("0 ")
+        with psycopg.connect(database, autocommit=True) as owner:
+            for statement in looks["nodes"].words.partition("owner of the tables: ")[2].split("; "):
+                owner.execute(statement.encode())
+        assert all(look.ok for look in examine(database).looks)
+        for number in range(8):
+            there = call.as_(agent=f"agent-{number}")
+            there.remember("coffee on the shelf")
+            assert there.recall("where is the tea?", limit=1) == ["tea in the cupboard"]

@@ -50,13 +50,13 @@ def connected(stack: ExitStack, url: str) -> Any:
     return connection
 
 
-def work(client: Client, number: int, calls: int = 15) -> int:
-    """Remember, then recall just that; how many succeeded."""
+def work(client: Client, number: int, agents: int = 5) -> int:
+    """Fifteen times, remember, then recall just that; how many succeeded."""
     done = 0
-    for step in range(calls):
+    for step in range(15):
         text = f"client {number} keeps fact {number * 100 + step}"
-        stored = client.remember(f"agent-{number % 5}", text)
-        found = client.recall(f"agent-{number % 5}", text, limit=1)
+        stored = client.remember(f"agent-{number % agents}", text)
+        found = client.recall(f"agent-{number % agents}", text, limit=1)
         done += found[0].memory.id == stored.id
     return done
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import kronmem.engine.postgres
+from kronmem.engine.postgres import pool
 from tests.engine.calling import calling
+from tests.postgres.one_agent import call_all
 from tests.services.postgres import QUIET, Postgres, new_server
 
 SOURCE = Path(kronmem.engine.postgres.__file__).parent
@@ -72,47 +74,58 @@ def names_its_space(sql: str) -> bool:
     if found := re.match(r"INSERT INTO kronmem\.\w+(?: AS \w+)?\s*(?:\((\w+)[^)]*\))?\s*(VALUES \(\$1|SELECT)", sql):
         if found.group(2) == "VALUES ($1" and found.group(1) in (None, "space"):
             return True
-        if "FROM unnest" in sql:  # columns of rows, each with its space
-            return "(term, space," in sql
+        if "(term, space," in sql:  # many rows, each with its space: `spaces_stored` tells whether it is one
+            return True
     column = "id" if set(re.findall(r"kronmem\.(\w+)", sql)) - LOCAL == {"spaces"} else "space"
     return bool(re.search(rf"\b{column} = \$\d", sql))
 
 
-def test_every_statement_about_one_agent_names_its_space(logging_server: Postgres) -> None:
+def spaces_stored(log: str) -> list[set[str]]:
+    """The spaces of each statement that stores blocks of postings as rows of values."""
+    stored: list[set[str]] = []
+    lines = re.split(r"\n(?=\|\d+\|)", log)
+    for at, entry in enumerate(lines):
+        if re.search(r"INSERT INTO kronmem\.postings AS p\(term, space, first, memories, packed\) VALUES", entry):
+            assert "DETAIL:" in lines[at + 1]
+            values = re.findall(r"\$\d+ = ('(?:[^']|'')*')", lines[at + 1])
+            stored.append(set(values[1::5]))
+    return stored
+
+
+INDEX = (
+    "kronmem.postings WHERE space = $1 AND term = ANY($2)",
+    "AND first = ANY($3)",
+    "AND first BETWEEN $3 AND $4",
+    "CROSS JOIN LATERAL (SELECT first, memories, packed",
+    "WITH RECURSIVE alike(term)",
+    "SELECT term, packed FROM kronmem.postings",
+    "DELETE FROM kronmem.postings WHERE space = $1 AND first = $2",
+)
+"""How the blocks of postings are read and changed: the calls of the test lead to each."""
+
+
+@pytest.mark.parametrize("distributed", [False, True], ids=["one server", "distributed"])
+def test_every_statement_about_one_agent_names_its_space(
+    logging_server: Postgres, monkeypatch: pytest.MonkeyPatch, distributed: bool
+) -> None:
     with calling(logging_server.url()) as call:
-
-        def ask(method: str, path: str, body: object = None, *query: tuple[str, str]) -> None:
-            status, reply = call(method, path, body, query=query)
-            assert status < 300, (path, reply)
-
-        call.remember("Ada lives in Oslo", key="city", session_id="s", tags=["a"], ttl_seconds=60)
-        first = call.remember("Ada lives in Bergen", key="city", session_id="s", tags=["a"])
-        call.remember("tea " * 200, metadata={"kronmem": {"id": "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"}})
-        call.clock.time += 61
-        ask("POST", "memories/batch", {"memories": [{"content": f"coffee {n}"} for n in range(40)]})
-        for asked in ({}, {"tags": ["a"]}, {"session_id": "s"}, {"memory_type": "fact"}, {"since": 1}):
-            ask("POST", "recall", {"query": "coffee in Bergen", **asked})
-        ask("POST", "inject-context", {"query": "coffee"})
-        ask("PATCH", f"memories/{first['id']}", {"content": "Ada lives in Paris"})
-        ask("GET", f"memories/{first['id']}/history")
-        ask("GET", "memories", None, ("search", "coffee"), ("sort", "access_count"))
-        ask("GET", "summary")
-        ask("GET", "sessions")
-        ask("PUT", "state/k", {"value": 1})
-        ask("GET", "state/k")
-        ask("DELETE", f"memories/{first['id']}")
-        ask("POST", "memories/clear", {"session_id": "s"})
-        call.remember("Ada likes tea")
-        ask("DELETE", "memories")
-        ask("POST", "erase")
-        call.remember("after all that")
-    sent = transactions((logging_server.folder / "server.log").read_text("utf-8"))
+        call.as_(agent="other").remember("the tables are there")
+    if distributed:  # what would be sent to a coordinator is SQL that any server takes
+        monkeypatch.setattr(pool, "_WHO", b"SELECT pg_backend_pid(), true")
+    with calling(logging_server.url()) as call:
+        call_all(call)
+    log = (logging_server.folder / "server.log").read_text("utf-8")
+    sent = transactions(log)
     swept = [one for one in sent if any(sql.startswith("SELECT DISTINCT space FROM (") for sql in one)]
     assert all(sql.startswith("SELECT DISTINCT space FROM (") for one in swept for sql in one)
     statements = {sql for one in sent if one not in swept for sql in one if not sql.startswith(("CREATE", "ALTER"))}
     about = {sql for sql in statements if set(re.findall(r"kronmem\.(\w+)", sql)) - LOCAL}
     assert len(about) > 40
     assert sorted(sql for sql in about if not names_its_space(sql)) == []
+    assert [part for part in INDEX if not any(part in sql for sql in about)] == []
+    stored = spaces_stored(log)
+    assert bool(stored) == distributed
+    assert all(len(spaces) == 1 for spaces in stored)
 
 
 def test_a_call_about_one_agent_is_one_transaction(logging_server: Postgres) -> None:

@@ -20,6 +20,8 @@ _SIZE = """SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM p
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE nspname = 'kronmem' AND relkind = 'r'"""
 _SPREAD_SIZE = """SELECT coalesce(sum(citus_total_relation_size(table_name)), 0)::bigint FROM citus_tables
     WHERE table_name::text LIKE 'kronmem.%'"""
+_REST = f"{_SIZE} AND c.oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)"
+"""What the coordinator keeps to itself: settings, and tables from before the extension."""
 _TABLES = """SELECT relname, has_table_privilege(c.oid, 'SELECT'),
     has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE')
         AND has_table_privilege(c.oid, 'DELETE')
@@ -131,5 +133,6 @@ def _contents(session: Transaction) -> Iterator[Look]:
     else:
         words = "this role may read and write"
     yield Look("rights", words)
-    [(size,)] = session.ask(_SPREAD_SIZE if session.distributed else _SIZE)
+    sizes = (_SPREAD_SIZE, _REST) if session.distributed else (_SIZE,)
+    size = sum(session.ask(sql)[0][0] for sql in sizes)
     yield Look("size", f"{size:,} bytes in tables and indexes")
