@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -280,7 +280,8 @@ def test_a_field_of_a_newer_version_stays_in_the_row_and_the_row_is_delivered(tm
             with Client(other.url, outbox=tmp_path / "o.db") as client:
                 assert client.outbox.retry_dead() == 1
                 assert client.outbox.flush(20.0) == 0
-                (body,) = sqlite3.connect(tmp_path / "o.db").execute("SELECT body FROM waiting").fetchone()
+                with closing(sqlite3.connect(tmp_path / "o.db")) as db:
+                    (body,) = db.execute("SELECT body FROM waiting").fetchone()
                 assert '"mood":"glad"' in body
                 service.action = keeping
                 assert client.outbox.retry_dead() == 1
@@ -516,6 +517,7 @@ def test_a_row_of_this_version_has_the_fields_that_0_1_reads(tmp_path: Path) -> 
 
     with Client(NOBODY, outbox=tmp_path / "o.db", retry=ONCE) as client:
         client.remember_later("alice", "text")
-    (body,) = sqlite3.connect(tmp_path / "o.db").execute("SELECT body FROM waiting").fetchone()
+    with closing(sqlite3.connect(tmp_path / "o.db")) as db:
+        (body,) = db.execute("SELECT body FROM waiting").fetchone()
     known = {"content", "memory_type", "session_id", "ttl", "pinned", "tags", "metadata"}
     assert set(json.loads(body)) == known

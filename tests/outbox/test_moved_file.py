@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -37,32 +38,32 @@ def test_what_is_queued_after_the_file_was_deleted_is_on_disk_for_the_next_proce
         client.remember_later("alice", "before")
         remove(path)
         client.remember_later("alice", "after")
-        rows = sqlite3.connect(path).execute("SELECT body FROM waiting").fetchall()
-    assert [row[0].count("after") for row in rows] == [1]
+        with closing(sqlite3.connect(path)) as db:
+            assert [row[0].count("after") for row in db.execute("SELECT body FROM waiting")] == [1]
 
 
 def test_an_undamaged_file_that_took_the_place_of_a_damaged_one_is_not_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "o.db"
-    one, other = OutboxFile(str(path)), OutboxFile(str(path))
-    lane = one.lane("service", "key")
-    assert other.lane("service", "key") == lane
-    change(path, "DROP TABLE waiting")
-    one.put(lane, [draft("of one")])
-    other.put(lane, [draft("of other")])
-    assert [row.draft.content for row in one.claim(lane)] == ["of one", "of other"]
+    with closing(OutboxFile(str(path))) as one, closing(OutboxFile(str(path))) as other:
+        lane = one.lane("service", "key")
+        assert other.lane("service", "key") == lane
+        change(path, "DROP TABLE waiting")
+        one.put(lane, [draft("of one")])
+        other.put(lane, [draft("of other")])
+        assert [row.draft.content for row in one.claim(lane)] == ["of one", "of other"]
     assert len(damaged(tmp_path)) == 1
 
 
 def test_a_row_of_the_file_set_aside_settles_no_row_of_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "o.db"
-    file = OutboxFile(str(path))
-    lane = file.lane("service", "key")
-    file.put(lane, [draft("old")])
-    (row,) = file.claim(lane)
-    change(path, "DROP TABLE total")
-    file.put(lane, [draft("new")])
-    assert file.done(lane, row, "stored")
-    assert file.pending(lane) == 1
+    with closing(OutboxFile(str(path))) as file:
+        lane = file.lane("service", "key")
+        file.put(lane, [draft("old")])
+        (row,) = file.claim(lane)
+        change(path, "DROP TABLE total")
+        file.put(lane, [draft("new")])
+        assert file.done(lane, row, "stored")
+        assert file.pending(lane) == 1
 
 
 def test_a_file_that_another_process_began_anew_is_used_with_its_own_salt(tmp_path: Path) -> None:
@@ -80,7 +81,8 @@ def test_a_file_that_another_process_began_anew_is_used_with_its_own_salt(tmp_pa
 
 
 def _begin(path: str, url: str) -> None:
-    OutboxFile(path).lane(url, "")
+    with closing(OutboxFile(path)) as file:
+        file.lane(url, "")
 
 
 @pytest.mark.slow  # two processes that find the damage at about the same time, again and again
@@ -119,15 +121,15 @@ def _queue(path: str, url: str, name: str, rounds: int, barrier: Any) -> None:
 
 def test_a_damaged_file_stays_while_another_process_opens_or_closes_it(tmp_path: Path) -> None:
     path = tmp_path / "o.db"
-    file = OutboxFile(str(path))
-    lane = file.lane("service", "key")
-    change(path, "DROP TABLE total")
-    with in_place(str(path)), pytest.raises(StoreError, match="no such table"):
-        file.within(0.2).put(lane, [draft("at first")])
-    assert not damaged(tmp_path)
-    file.put(lane, [draft("then")])
-    assert len(damaged(tmp_path)) == 1
-    assert file.pending(lane) == 1
+    with closing(OutboxFile(str(path))) as file:
+        lane = file.lane("service", "key")
+        change(path, "DROP TABLE total")
+        with in_place(str(path)), pytest.raises(StoreError, match="no such table"):
+            file.within(0.2).put(lane, [draft("at first")])
+        assert not damaged(tmp_path)
+        file.put(lane, [draft("then")])
+        assert len(damaged(tmp_path)) == 1
+        assert file.pending(lane) == 1
 
 
 def test_a_directory_that_somebody_else_has_locked_is_used_all_the_same(
