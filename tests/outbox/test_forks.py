@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -95,27 +95,44 @@ def test_children_forked_while_the_outbox_delivers_work_and_nothing_arrives_twic
             assert {f"direct {number}", f"inherited {number}", f"fresh {number}"} <= set(arrived)
 
 
+MOMENTS = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008)
+"""Seconds into the first use: a file is opened, its tables made, the first row written."""
+Opening = Callable[[Path], Client]
+
+
+@pytest.fixture(params=["embedded", pytest.param("outbox", marks=pytest.mark.slow)])
+def opened(request: pytest.FixtureRequest) -> Iterator[Opening]:
+    """Make a client that keeps what it remembers later in that file, for ever or until it is delivered."""
+    if request.param == "embedded":
+        yield Client.local
+    else:
+        with RawServer([keeping]) as server:
+            yield lambda path: Client(server.url, outbox=path)
+
+
 @pytest.mark.timeout(200)
-def test_children_forked_during_first_use_work(tmp_path: Path) -> None:
+def test_children_forked_during_first_use_work(opened: Opening, tmp_path: Path) -> None:
     children: list[int] = []
     for number in range(12):
-        clients = [Client.local(tmp_path / f"{number}-{n}.db") for n in range(3)]
+        paths = [tmp_path / f"{number}-{n}.db" for n in range(3)]
+        clients = [opened(path) for path in paths]
         started = threading.Barrier(4)
 
         def first(client: Client, started: threading.Barrier = started) -> None:
             started.wait()
-            client.remember("alice", "from the parent")
+            client.remember_later("alice", "from the parent")
 
         threads = [threading.Thread(target=first, args=(client,)) for client in clients]
         for thread in threads:
             thread.start()
         started.wait()
+        time.sleep(MOMENTS[number % len(MOMENTS)])
 
-        def child(clients: list[Client] = clients, number: int = number) -> None:
-            for n, client in enumerate(clients):
-                client.remember("bob", "from the child")
-                with Client.local(tmp_path / f"{number}-{n}.db") as fresh:
-                    assert [memory.content for memory in fresh.memories("bob")] == ["from the child"]
+        def child(clients: list[Client] = clients, paths: list[Path] = paths) -> None:
+            for client, path in zip(clients, paths, strict=True):
+                client.remember_later("bob", "from the child")
+                with opened(path) as fresh:
+                    fresh.remember_later("bob", "from the child's own")
 
         children.append(in_child(child))
         for thread in threads:
@@ -123,6 +140,42 @@ def test_children_forked_during_first_use_work(tmp_path: Path) -> None:
         for client in clients:
             client.close()
     ended_well(children)
+    for path in tmp_path.glob("*.db"):
+        with opened(path) as client:
+            assert client.outbox.flush(60.0) == 0
+            assert not client.in_process or len(list(client.memories("bob"))) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_children_forked_while_threads_write_work(opened: Opening, tmp_path: Path) -> None:
+    """A lock that a thread of the parent held is nobody's in the child, and never given back."""
+    stop = threading.Event()
+    with opened(tmp_path / "f.db") as client:
+
+        def busy(name: str) -> None:
+            while not stop.wait(0.001):
+                client.remember_later(name, "from the parent")
+
+        threads = [threading.Thread(target=busy, args=(f"parent-{n}",)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+
+        def child() -> None:
+            client.remember_later("bob", "from the child")
+            with opened(tmp_path / "f.db") as fresh:
+                fresh.remember_later("bob", "from the child's own")
+
+        children: list[int] = []
+        for number in range(36):
+            time.sleep(MOMENTS[number % len(MOMENTS)])
+            children.append(in_child(child))
+        try:
+            ended_well(children)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
 
 
 PLAIN = FileSchema(application_id=1, version=1, create=("CREATE TABLE t(x)",))

@@ -192,13 +192,21 @@ HALVES = {
 }
 
 
+def healthy(service: ServedKronmem) -> bool:
+    with dialled(service) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        return line.recv(4096).startswith(b"HTTP/1.1 200")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("half", HALVES)
 def test_thousands_of_silent_connections_make_room_for_those_who_ask(half: str, unlocked: ServedKronmem) -> None:
     with ExitStack() as stack:
         for _ in range(6):
-            for line in [stack.enter_context(dialled(unlocked)) for _ in range(MOST)]:
-                line.sendall(HALVES[half])
+            for number in range(MOST):
+                stack.enter_context(dialled(unlocked)).sendall(HALVES[half])
+                if number % 10 == 9:  # those before have been heard by now, not only accepted
+                    assert healthy(unlocked)
             assert httpx.get(f"{unlocked.url}/health", trust_env=False, timeout=60).status_code == 200
             reply = httpx.post(unlocked.url + REMEMBER, json={"content": "asked"}, trust_env=False, timeout=60)
             assert reply.status_code == 201
