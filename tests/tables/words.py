@@ -7,10 +7,10 @@ Needs torch, safetensors, tokenizers, numpy and pyyaml, and two sources, both ch
 
 Each word is encoded by itself; the rows are then fitted so that the sum of a text's rows points where the encoder puts
 the text, over WordNet's examples and definitions and templates filled with common words. No benchmark's text is used.
-Encoding 260,000 texts takes about thirteen minutes of one core, the rest two; `--cache FOLDER` keeps the vectors for the
+Encoding 260,000 texts takes about thirteen minutes of one core, the rest one; `--cache FOLDER` keeps the vectors for the
 next time. `--check` compares the result with the table that ships instead of writing it: the same words, and a mean
-cosine of at least 0.999 a row. One machine makes the same file each time, with one thread or several; another processor
-rounds the encoder's sums in another way, which moves a few parts of a row by one step.
+cosine of at least 0.999 a row. With OMP_NUM_THREADS=1 a machine makes the same file each time, with two threads all but
+a byte or so of it; a processor that rounds the encoder's sums in another way moves some parts of rare words by one step.
 """
 
 from __future__ import annotations
