@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch.nn import functional
 
 from kronmem.engine.terms import STOPWORDS, tokens
 from kronmem.engine.word_vectors import SIZE, number_class, spelled
+from tests.tables.projection import Projection
 
 EPOCHS = 5
 BATCH = 1024
@@ -24,45 +24,30 @@ CLASSES = tuple(dict.fromkeys(number_class(digits) for digits in ("1", "22", "33
 _SEED = 0
 
 
-@dataclass(frozen=True)
-class Projection:
-    """The encoder's space, centred on the sentences, turned so that its first dimensions say most, and cut."""
-
-    mean: np.ndarray
-    axes: np.ndarray
-
-    @classmethod
-    def of(cls, vectors: np.ndarray) -> Projection:
-        """The principal axes of the sentences."""
-        mean = vectors.mean(0)
-        centred = vectors - mean
-        _, axes = np.linalg.eigh(centred.T @ centred / len(centred))
-        axes = axes[:, ::-1][:, :SIZE]
-        signs = np.sign(axes[np.abs(axes).argmax(0), np.arange(SIZE)])  # which way an axis points is the library's whim
-        return cls(mean, axes * signs)
-
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        turned = (vectors - self.mean) @ self.axes
-        return turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-9)
-
-
 def rows(words: list[str], word_vectors: np.ndarray, texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
-    """A row for each word, then one for each of `CLASSES`, as float."""
+    """A row for each word, then one for each of `CLASSES`, as float.
+
+    A word that no sentence has keeps the row it starts with: that points where it should, and of a gradient that is
+    nothing but rounding errors Adam makes whole steps, others on each machine.
+    """
     torch.manual_seed(_SEED)
     torch.set_num_threads(1)  # with several the sums differ from run to run
     project = Projection.of(vectors)
     number = {word: at for at, word in enumerate((*words, *CLASSES))}
     bags = [[number[w] for t in tokens(text) for w in spelled(t, number.__contains__)] for text in texts]
     targets = np.concatenate([project(vectors), project(word_vectors)])
-    start = _start(words, project(word_vectors), bags)
-    return _trained(start, bags + [[at] for at in range(len(words))], targets)
-
-
-def _start(words: list[str], vectors: np.ndarray, bags: list[list[int]]) -> np.ndarray:
-    """The words' own vectors, weighted by how rare they are."""
     spread = Counter(at for bag in bags for at in set(bag))
-    rarity = np.array([np.log(len(bags) / (1 + spread[at])) for at in range(len(words) + len(CLASSES))])
-    weight = np.clip(rarity / np.log(len(bags)), 0.1, 1)
+    start = _start(words, project(word_vectors), spread, len(bags))
+    fitted = _trained(start, bags + [[at] for at in range(len(words))], targets)
+    unseen = [at for at in range(len(words)) if not spread[at]]
+    fitted[unseen] = start[unseen]
+    return fitted
+
+
+def _start(words: list[str], vectors: np.ndarray, spread: Counter[int], sentences: int) -> np.ndarray:
+    """The words' own vectors, weighted by how rare they are: `spread` counts the sentences that have a word."""
+    rarity = np.array([np.log(sentences / (1 + spread[at])) for at in range(len(words) + len(CLASSES))])
+    weight = np.clip(rarity / np.log(sentences), 0.1, 1)
     weight[[at for at, word in enumerate(words) if word in STOPWORDS]] *= 0.05
     unknown = np.zeros((len(CLASSES), SIZE))
     return (np.concatenate([vectors, unknown]) * weight[:, None]).astype(np.float32)
