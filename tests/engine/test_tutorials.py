@@ -48,6 +48,14 @@ def test_a_tutorials_question_finds_its_answer(client: Client, question: str, an
     assert answer in client.inject_context("all", question)
 
 
+def test_an_answer_in_other_words_is_shown_behind_a_hit_that_shares_a_common_word() -> None:
+    with Client.local(":memory:") as client:
+        notes = ("The user is called Alex and writes Python", "The user is allergic to peanuts", "Decision: use FastAPI")
+        for text in (*notes, DARK, CONCISE):
+            client.remember("alex", text)
+        assert CONCISE in [hit.content for hit in client.recall("alex", "What tone should you use with me?")]
+
+
 @pytest.mark.parametrize("question", GENERAL)
 def test_a_general_question_is_given_the_profile(client: Client, question: str) -> None:
     context = client.inject_context("all", question, limit=4)
