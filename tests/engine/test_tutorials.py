@@ -50,7 +50,11 @@ def test_a_tutorials_question_finds_its_answer(client: Client, question: str, an
 
 def test_an_answer_in_other_words_is_shown_behind_a_hit_that_shares_a_common_word() -> None:
     with Client.local(":memory:") as client:
-        notes = ("The user is called Alex and writes Python", "The user is allergic to peanuts", "Decision: use FastAPI")
+        notes = (
+            "The user is called Alex and writes Python",
+            "The user is allergic to peanuts",
+            "Decision: use FastAPI",
+        )
         for text in (*notes, DARK, CONCISE):
             client.remember("alex", text)
         assert CONCISE in [hit.content for hit in client.recall("alex", "What tone should you use with me?")]
