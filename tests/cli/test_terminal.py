@@ -57,6 +57,11 @@ def test_a_reader_that_has_read_enough_is_no_error_and_a_full_disk_is_one() -> N
     assert (full.returncode, full.stderr) == (1, "kronmem: cannot write the output: No space left on device\n")
 
 
+def heeding_interrupts() -> None:
+    """A job that a script has put in the background ignores them, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 def test_an_interrupted_import_says_how_far_it_came_and_goes_on(tmp_path: Path) -> None:
     backup, target = tmp_path / "backup.jsonl", tmp_path / "there.db"
@@ -64,7 +69,9 @@ def test_an_interrupted_import_says_how_far_it_came_and_goes_on(tmp_path: Path) 
         "".join(json.dumps({"agent_id": "team", "content": f"memory {n} of many"}) + "\n" for n in range(10_000))
     )
     words = [*COMMAND, "import", str(backup), "--url", f"sqlite:///{target}"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding_interrupts
+    ) as process:
         while stored(target) == 0:
             assert process.poll() is None
             time.sleep(0.01)
