@@ -104,6 +104,7 @@ def test_clear_does_nothing_when_nobody_can_be_asked() -> None:
     assert len(lines(run("list", "-a", "team", "--json"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("recall", "x", "-a", "a"), ("export",)])
 def test_a_service_that_is_away_is_exit_code_1(words: tuple[str, ...]) -> None:
     ended = run(*words, "--url", NOWHERE)

@@ -66,6 +66,7 @@ def test_a_row_of_the_file_set_aside_settles_no_row_of_the_new_one(tmp_path: Pat
         assert file.pending(lane) == 1
 
 
+@pytest.mark.slow
 def test_a_file_that_another_process_began_anew_is_used_with_its_own_salt(tmp_path: Path) -> None:
     path = tmp_path / "o.db"
     with RawServer([keeping]) as server, Client(server.url, outbox=path) as client:

@@ -206,6 +206,7 @@ def test_a_block_without_an_end_stays() -> None:
 
 
 # The timeout is the assertion: quadratic work on a megabyte takes minutes.
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "piece",

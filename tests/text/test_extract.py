@@ -176,6 +176,7 @@ def test_next_to_nothing_holds_nothing(text: str) -> None:
 
 
 # The timeout is the assertion: a rule that backtracks without bound takes minutes on one of these, not milliseconds.
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "piece",

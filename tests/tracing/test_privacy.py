@@ -173,6 +173,7 @@ def broken_exporter() -> trace.TracerProvider:
     return provider
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [BrokenProvider, BrokenSpans, broken_exporter])
 @pytest.mark.parametrize("place", ["embedded", "served"])
 def test_a_broken_tracer_breaks_no_call(

@@ -130,6 +130,7 @@ def test_a_refused_connection_is_a_typed_error_at_once(kind: str) -> None:
         assert (health.ok, health.status) == (False, "unreachable")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "action",
     [

@@ -37,6 +37,7 @@ def open_sockets() -> int:
 linux = pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted in /proc")
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_loops_one_after_another_leave_no_connection_behind(backend: str) -> None:
