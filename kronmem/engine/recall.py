@@ -84,8 +84,10 @@ def search(
     if asked.threshold is None and answers.silent(size, sense):
         return []
     found = _distinct(_live(rows, space, answers, asked, now), asked.limit)
-    kept = found if asked.threshold is not None else found[: scoring.without_tail([s.similarity for s, _ in found])]
-    return [_hit(row, score, now, counted=asked.count_access) for score, row in kept]
+    if asked.threshold is None and found:
+        best = found[0][0]
+        found = [(score, row) for score, row in found if not scoring.is_tail(score, best)]
+    return [_hit(row, score, now, counted=asked.count_access) for score, row in found]
 
 
 def is_general(query: str) -> bool:

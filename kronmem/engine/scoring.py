@@ -12,7 +12,7 @@ best by words, and the rows of the hits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kronmem.engine import ranking
@@ -37,9 +37,9 @@ CLEAR = 0.6
 TAIL = 0.3
 """After a hit at least that similar, others are left out that have less than this share of it. `python -m
 tests.benchmarks.recall_quality` shows the price of other numbers."""
-FAINT = 0.07
-"""After any other, those with less than this share: by then only accidents are left. With 0.1 an answer in other words
-is lost behind a hit that shares one common word (.007 of R@5 on the everyday set), 0.05 gains nothing more."""
+FAINT = 0.1
+"""After any other, those with less than this share: by then only accidents are left, but for those that are closer in
+meaning than the best hit itself, which may share a common word only: "What tone should you use?", "We use FastAPI"."""
 
 _KINDS = (1 << KIND_BITS) - 1
 
@@ -174,11 +174,11 @@ def _best_passages(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[
     return best, places
 
 
-def without_tail(similarities: Sequence[float]) -> int:
-    """How many of the hits, best first, to keep: the weak ones after one that is clearly meant, faint ones never."""
-    best = max(similarities, default=0.0)
-    share = TAIL if best >= CLEAR else FAINT
-    return sum(similarity >= share * best for similarity in similarities)
+def is_tail(score: Score, best: Score) -> bool:
+    """Is a hit only what is left after the best one: weak after one that is clearly meant, or faint?"""
+    if best.similarity >= CLEAR:
+        return score.similarity < TAIL * best.similarity
+    return score.similarity < FAINT * best.similarity and score.meaning <= best.meaning
 
 
 def to_compare(words: Mapping[int, float], scanned: Iterable[int]) -> list[int]:

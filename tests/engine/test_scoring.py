@@ -6,7 +6,7 @@ import pytest
 
 from kronmem.engine import scoring
 from kronmem.engine.indexing import REPLY, place
-from kronmem.engine.scoring import MODEL, TABLE, combine, similarity, to_compare, without_tail
+from kronmem.engine.scoring import MODEL, TABLE, Score, combine, is_tail, similarity, to_compare
 
 
 def at(number: int, passage: int = 0, kind: int = 0) -> int:
@@ -90,9 +90,18 @@ def test_the_more_memories_the_more_is_asked_of_the_best() -> None:
 
 
 def test_the_tail_is_cut_after_a_clear_winner_only() -> None:
-    assert without_tail([0.9, 0.5, 0.26, 0.1]) == 2
-    assert without_tail([0.5, 0.14, 0.01]) == 2
-    assert without_tail([]) == 0
+    def kept(*words: float) -> int:
+        scores = [Score(number, number, score, 0.0, 1.0) for number, score in enumerate(words)]
+        return sum(not is_tail(score, scores[0]) for score in scores)
+
+    assert kept(0.9, 0.5, 0.26, 0.1) == 2
+    assert kept(0.5, 0.14, 0.01) == 2
+
+
+def test_what_is_closer_in_meaning_than_the_best_is_no_tail_unless_that_one_is_clearly_meant() -> None:
+    best, closer, other = Score(1, 1, 0.5, 0.03, 1.0), Score(2, 2, 0.0, 0.04, 1.0), Score(3, 3, 0.0, 0.02, 1.0)
+    assert [is_tail(score, best) for score in (best, closer, other)] == [False, False, True]
+    assert is_tail(closer, Score(1, 1, 0.8, 0.03, 1.0))
 
 
 def test_the_best_by_words_are_compared_as_well_as_those_that_the_scan_named() -> None:
