@@ -44,6 +44,7 @@ class Delivery:
         self._wake = threading.Event()
         self._given_back: list[Waiting] = []
         self._thread: threading.Thread | None = None
+        self._closing = False
         self._serving: Sender | None = None
 
     def join(self, sender: Sender) -> None:
@@ -72,6 +73,14 @@ class Delivery:
             thread.join(max(timeout, 0.0))
         while self._serving is sender and time.monotonic() < ends:
             time.sleep(0.002)  # a row that is being sent right now is settled first, or it would be sent again
+
+    def close(self) -> None:
+        """Close the file; a thread that still waits in it does so itself, after giving back what it claimed there."""
+        with self._lock:
+            self._closing = True
+            if self._thread is not None and self._thread.is_alive():
+                return
+        self.file.close()
 
     def hand_back(self, claimed: Sequence[Waiting]) -> None:
         """Release rows soon: for a caller that was cancelled and may not wait for the file."""
@@ -148,10 +157,13 @@ class Delivery:
                 senders = list(self._senders)
                 if not senders:
                     self._thread = None
-                    return
+                    closing = self._closing
+                    break
             wait = min(self._serve(sender) for sender in senders)
             if wait > 0:
                 self._wake.wait(min(wait, LOOK_AGAIN))
+        if closing:
+            self.file.close()
 
     def _serve(self, sender: Sender) -> float:
         """Deliver some rows; the answer is in how many seconds to look again."""
@@ -330,4 +342,4 @@ def leave(path: str, delivery: Delivery, sender: Sender, timeout: float) -> None
             del _deliveries[path]
     delivery.leave(sender, timeout)
     if last:
-        delivery.file.close()
+        delivery.close()

@@ -105,8 +105,25 @@ def test_a_locked_outbox_breaks_no_deadline_and_recall_does_not_touch_it(
                     patient(client).forget("alice", "some-id")
         with Client(server.url, outbox=tmp_path / "o.db") as client:
             client.remember_later("alice", "after")
-            # On a busy machine a try may time out, and what is left then waits for its pause.
-            assert any(client.outbox.flush(20.0) == 0 for _ in range(3))
+            assert client.outbox.flush(LONGEST) == 0
+
+
+@pytest.mark.slow
+def test_a_thread_that_outlives_its_client_in_a_locked_file_keeps_no_row_of_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kronmem.sqlite_file.file.SLICE", 30.0)  # the thread waits inside SQLite all the while
+    with RawServer([keeping]) as server:
+        begun(tmp_path / "o.db", server.url)
+        with locked(tmp_path / "o.db", "BEGIN IMMEDIATE"):
+            with Client(server.url, outbox=tmp_path / "o.db", timeout=0.5) as client, pytest.raises(DeadlineError):
+                client.remember_later("alice", "later")
+        with closing(OutboxFile(str(tmp_path / "o.db"))) as file:
+            file.put(file.lane(server.url, ""), [Draft("alice", "id", "after")])
+            time.sleep(1.0)  # that thread gets its turn
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            assert client.outbox.flush(20.0) == 0
+            assert texts(server)[-1] == "after"
 
 
 @pytest.mark.slow
