@@ -85,4 +85,4 @@ def test_an_example_prints_what_it_promises(name: str, started: dict[str, subpro
     with started[name] as example:
         printed, complained = example.communicate()
     assert example.returncode == 0, complained
-    assert re.sub(r"\d+\.\d times", "N times", printed) == PRINTED[name]
+    assert re.sub(r"\d+\.\d times", "N times", printed) == PRINTED[name], complained
