@@ -22,7 +22,7 @@ from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import AsyncOutbox
-from kronmem.outbox.writer import OutboxStatus
+from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
 from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, settled
@@ -127,10 +127,30 @@ class AsyncClient:
         """Release files and connections that this client opened. Nothing that was remembered is lost."""
         if self._owned:
             self._wiring.closed = True
-            if self._post is not None:
-                await anyio.to_thread.run_sync(self._post.close, self._timeout, abandon_on_cancel=True)
-            await self._transport.aclose()
-            await self._state_transport.aclose()
+            try:
+                if self._post is not None:
+                    await self._leave(self._post)
+            finally:
+                with anyio.move_on_after(self._timeout, shield=True):  # in a cancelled scope too
+                    try:
+                        await self._transport.aclose()
+                    finally:
+                        await self._state_transport.aclose()
+
+    async def _leave(self, post: OutboxWriter) -> None:
+        """Close the outbox. A thread that has begun goes on by itself; where none may begin, nothing is delivered."""
+        begun: list[bool] = []
+
+        def leave() -> None:
+            begun.append(True)
+            post.close(self._timeout)
+
+        try:
+            await anyio.to_thread.run_sync(leave, abandon_on_cancel=True)
+        finally:
+            if not begun:
+                with anyio.move_on_after(self._timeout, shield=True):
+                    await anyio.to_thread.run_sync(post.close, 0.0, abandon_on_cancel=True)
 
     def with_timeout(self, timeout: float) -> AsyncClient:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
@@ -140,7 +160,7 @@ class AsyncClient:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed: every further call is a `ConfigError`."""
+        """Whether it was closed: every further call to its service is a `ConfigError`."""
         return self._wiring.closed
 
     @property
@@ -340,7 +360,7 @@ class AsyncClient:
 
         If some fail, the others still arrive: `FanOutError` carries them by position, with the causes.
         """
-        tags = tuple(tags)
+        tags = inputs.tags(tags)
         asked = {
             position: self._wiring.recall(
                 agent_id,
@@ -379,7 +399,7 @@ class AsyncClient:
 
         If some fail, the others still arrive: `FanOutError` carries them by agent id, with the causes.
         """
-        tags = tuple(tags)
+        tags = inputs.tags(tags)
         asked = {
             agent_id: self._wiring.recall(
                 agent_id,
@@ -451,6 +471,7 @@ class AsyncClient:
         return Listing(self._walk(walk))
 
     async def _walk(self, walk: Walk) -> AsyncGenerator[Memory, None]:
+        self._awake()
         with self._wiring.tracer.walking(walk) as observed:
             while not walk.done:
                 page = await self._drive(observed(exchange(walk.call(), self._wiring.link, self._timeout)))
@@ -497,6 +518,7 @@ class AsyncClient:
     async def clear(self, agent_id: str, *, session_id: str | None = None, before: datetime | str | None = None) -> int:
         """Delete the memories of an agent, with their history; the answer is how many current ones there were.
 
+        Kronvex counts those that it superseded too.
         `session_id` limits it to one session, `before` to memories that were stored earlier.
         """
         time = inputs.moment(before, "before")
@@ -559,10 +581,13 @@ class AsyncClient:
     def state(self, agent_id: str) -> AsyncState:
         """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
         self._wiring.check_state(self._state_wiring)
-        return AsyncState(agent_id, self._state_wiring.link, self._state_transport, self._timeout)
+        return AsyncState(
+            agent_id, self._state_wiring.link, self._state_transport, self._timeout, self._wiring.check_open
+        )
 
     async def health(self) -> Health:
         """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""
+        self._wiring.check_open()
         ends = time.monotonic() + self._timeout
         try:
             said = await self._drive(flows.once(calls.health(), self._timeout))
@@ -587,11 +612,17 @@ class AsyncClient:
         return await self._drive(flow, name, agent_id, None if name == "history" else memory_id)
 
     async def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
-        if self._post is not None and not self._post.looked:
-            flow = self._post.awake(flow)
+        self._awake(deliver=bool(name))  # asking for its health sends nothing else
         return await adrive(self._wiring.tracer.traced(flow, name, agent_id, subject), self._transport)
 
+    def _awake(self, *, deliver: bool = True) -> None:
+        """Begin the delivery of what an earlier process left behind; a client that was closed does nothing more."""
+        self._wiring.check_open()
+        if deliver and self._post is not None and not self._post.looked:
+            self._post.awake()
+
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:
+        self._awake()
         link, traced = self._wiring.link, self._wiring.tracer.traced
         flows = {key: exchange(call, link, self._timeout) for key, call in asked.items()}
         return {key: traced(flows[key], call.name, call.agent_id, call.subject) for key, call in asked.items()}

@@ -104,10 +104,14 @@ class Client:
         """Release files and connections that this client opened. Nothing that was remembered is lost."""
         if self._owned:
             self._wiring.closed = True
-            if self._post is not None:
-                self._post.close(self._timeout)
-            self._transport.close()
-            self._state_transport.close()
+            try:
+                if self._post is not None:
+                    self._post.close(self._timeout)
+            finally:
+                try:
+                    self._transport.close()
+                finally:
+                    self._state_transport.close()
 
     def with_timeout(self, timeout: float) -> Client:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
@@ -117,7 +121,7 @@ class Client:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed: every further call is a `ConfigError`."""
+        """Whether it was closed: every further call to its service is a `ConfigError`."""
         return self._wiring.closed
 
     @property
@@ -317,7 +321,7 @@ class Client:
 
         If some fail, the others still arrive: `FanOutError` carries them by position, with the causes.
         """
-        tags = tuple(tags)
+        tags = inputs.tags(tags)
         asked = {
             position: self._wiring.recall(
                 agent_id,
@@ -356,7 +360,7 @@ class Client:
 
         If some fail, the others still arrive: `FanOutError` carries them by agent id, with the causes.
         """
-        tags = tuple(tags)
+        tags = inputs.tags(tags)
         asked = {
             agent_id: self._wiring.recall(
                 agent_id,
@@ -428,6 +432,7 @@ class Client:
         return self._walk(walk)
 
     def _walk(self, walk: Walk) -> Iterator[Memory]:
+        self._awake()
         with self._wiring.tracer.walking(walk) as observed:
             while not walk.done:
                 page = self._drive(observed(exchange(walk.call(), self._wiring.link, self._timeout)))
@@ -473,6 +478,7 @@ class Client:
     def clear(self, agent_id: str, *, session_id: str | None = None, before: datetime | str | None = None) -> int:
         """Delete the memories of an agent, with their history; the answer is how many current ones there were.
 
+        Kronvex counts those that it superseded too.
         `session_id` limits it to one session, `before` to memories that were stored earlier.
         """
         time = inputs.moment(before, "before")
@@ -535,10 +541,11 @@ class Client:
     def state(self, agent_id: str) -> State:
         """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
         self._wiring.check_state(self._state_wiring)
-        return State(agent_id, self._state_wiring.link, self._state_transport, self._timeout)
+        return State(agent_id, self._state_wiring.link, self._state_transport, self._timeout, self._wiring.check_open)
 
     def health(self) -> Health:
         """Ask the service how it is, once; a service that cannot be reached is an answer too, not an error."""
+        self._wiring.check_open()
         ends = time.monotonic() + self._timeout
         try:
             said = self._drive(flows.once(calls.health(), self._timeout))
@@ -561,13 +568,19 @@ class Client:
         return self._drive(flow, name, agent_id, None if name == "history" else memory_id)
 
     def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
-        if self._post is not None and not self._post.looked:
-            flow = self._post.awake(flow)
+        self._awake(deliver=bool(name))  # asking for its health sends nothing else
         if not loop_guard.told and name != "remember_later":  # which never waits for a service
             loop_guard.check()
         return drive(self._wiring.tracer.traced(flow, name, agent_id, subject), self._transport)
 
+    def _awake(self, *, deliver: bool = True) -> None:
+        """Begin the delivery of what an earlier process left behind; a client that was closed does nothing more."""
+        self._wiring.check_open()
+        if deliver and self._post is not None and not self._post.looked:
+            self._post.awake()
+
     def _flows(self, asked: Mapping[K, Call[T]]) -> dict[K, Flow[T]]:
+        self._awake()
         link, traced = self._wiring.link, self._wiring.tracer.traced
         flows = {key: exchange(call, link, self._timeout) for key, call in asked.items()}
         return {key: traced(flows[key], call.name, call.agent_id, call.subject) for key, call in asked.items()}

@@ -76,11 +76,15 @@ class ReplyError(KronmemError):
 
 
 class StoreError(KronmemError):
-    """The embedded database cannot be used: corrupt, of a newer version, disk full, read-only. Names the file."""
+    """The embedded database cannot be used: corrupt, of a newer version, disk full, read-only. Names the file.
 
-    def __init__(self, message: str, *, damaged: bool = False) -> None:
+    `outage`: it takes nothing at the moment, whatever is stored.
+    """
+
+    def __init__(self, message: str, *, damaged: bool = False, outage: bool = False) -> None:
         super().__init__(message)
         self.damaged = damaged
+        self.outage = outage
 
 
 class OutboxFullError(KronmemError):
@@ -106,7 +110,9 @@ class FanOutError(KronmemError):
 
 
 class StatusError(KronmemError):
-    """The service said no."""
+    """The service said no. `unheard`: to the last attempt, and it may have carried out one before."""
+
+    unheard: bool = False
 
     def __init__(
         self,
@@ -148,7 +154,9 @@ class RateLimitError(StatusError):
 
 
 class ServerError(StatusError):
-    """5xx: the service failed."""
+    """5xx: the service failed. `outage`: it says that its store is away, so that this request is not to blame."""
+
+    outage: bool = False
 
 
 _BY_STATUS: dict[int, type[StatusError]] = {

@@ -101,7 +101,8 @@ class Erasure(_Model):
     queued: int = 0
     """Memories that still waited in this machine's outbox."""
     complete: bool = False
-    """False: bytes of it may remain, because a reader held the file or the service cannot erase; `erase` again."""
+    """False: bytes of it may remain. A reader held the file: `erase` again. The service cannot erase. Or memories of it
+    wait in the outbox under another key of the same service: `outbox.stranded()` lists them."""
 
 
 class DeadLetter(_Model):

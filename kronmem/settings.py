@@ -56,7 +56,7 @@ def resolve(url: str | os.PathLike[str] | None, api_key: str | None, env: Mappin
                 "there is a key but no url to send it to: pass the url of the service it belongs to, such as "
                 f'Client("{KRONVEX}", api_key=…), or set KRONMEM_URL'
             )
-        chosen = f"sqlite:///{default_file(env)}"
+        chosen = f"sqlite:///{quote(str(default_file(env)))}"
     parts = _split(chosen)
     if parts.scheme not in ("http", "https"):
         return Settings(chosen, parts.scheme, path=_file(chosen, parts))
@@ -148,7 +148,7 @@ def _file(url: str, parts: SplitResult) -> str:
     """As everywhere: sqlite:///relative.db, sqlite:////absolute.db, sqlite:// in memory."""
     if parts.scheme != "sqlite":
         return ""
-    if parts.netloc:
+    if parts.netloc or not url[len("sqlite:") :].startswith("//"):
         raise ConfigError("write sqlite:///path/file.db, with three slashes")
     return unquote(url[len("sqlite:///") :]) or ":memory:"
 

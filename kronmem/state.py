@@ -19,9 +19,11 @@ T = TypeVar("T")
 class State:
     """Key–value data of one agent. Any JSON value comes back exactly as it was set; None is no value."""
 
-    def __init__(self, agent_id: str, link: Link, transport: Transport, timeout: float) -> None:
+    def __init__(
+        self, agent_id: str, link: Link, transport: Transport, timeout: float, check: Callable[[], None]
+    ) -> None:
         self.agent_id = inputs.identifier(agent_id, "agent_id")
-        self._link, self._transport, self._timeout = link, transport, timeout
+        self._link, self._transport, self._timeout, self._check = link, transport, timeout, check
 
     def get(self, key: str, default: JsonValue = None) -> JsonValue:
         """The value under `key`, or `default` when there is none."""
@@ -39,7 +41,8 @@ class State:
     def update(self, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue = None) -> JsonValue:
         """Change the value under `key` in one step: `function` takes the value, or `default`, and returns the new one.
 
-        It is called again when somebody else was faster, so it should only compute. The answer is the value stored.
+        It is called again when somebody else was faster, so it should only compute; None deletes the key. The answer
+        is the value stored. An error whose `sent` is true leaves open whether it was.
         """
         flow = flows.update(self.agent_id, key, function, default, self._link, self._timeout)
         return self._drive(flow)
@@ -56,15 +59,18 @@ class State:
         return self._drive(flows.keys(self.agent_id, self._link, self._timeout))
 
     def _drive(self, flow: Flow[T]) -> T:
+        self._check()
         return drive(propagated(flow), self._transport)
 
 
 class AsyncState:
     """Key–value data of one agent. Any JSON value comes back exactly as it was set; None is no value."""
 
-    def __init__(self, agent_id: str, link: Link, transport: AsyncTransport, timeout: float) -> None:
+    def __init__(
+        self, agent_id: str, link: Link, transport: AsyncTransport, timeout: float, check: Callable[[], None]
+    ) -> None:
         self.agent_id = inputs.identifier(agent_id, "agent_id")
-        self._link, self._transport, self._timeout = link, transport, timeout
+        self._link, self._transport, self._timeout, self._check = link, transport, timeout, check
 
     async def get(self, key: str, default: JsonValue = None) -> JsonValue:
         """The value under `key`, or `default` when there is none."""
@@ -84,7 +90,8 @@ class AsyncState:
     ) -> JsonValue:
         """Change the value under `key` in one step: `function` takes the value, or `default`, and returns the new one.
 
-        It is called again when somebody else was faster, so it should only compute. The answer is the value stored.
+        It is called again when somebody else was faster, so it should only compute; None deletes the key. The answer
+        is the value stored. An error whose `sent` is true leaves open whether it was.
         """
         flow = flows.update(self.agent_id, key, function, default, self._link, self._timeout)
         return await self._drive(flow)
@@ -101,4 +108,5 @@ class AsyncState:
         return await self._drive(flows.keys(self.agent_id, self._link, self._timeout))
 
     async def _drive(self, flow: Flow[T]) -> T:
+        self._check()
         return await adrive(propagated(flow), self._transport)

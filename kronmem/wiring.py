@@ -30,7 +30,7 @@ from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
-from kronmem.transport.drive import AsyncTransport, Transport
+from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
 from kronmem.transport.traced import Tracer
 
 if TYPE_CHECKING:
@@ -257,8 +257,13 @@ class Wiring:
     ) -> Call[str]:
         """Check and redact the question that a context is made for."""
         within, most = calls.memory_filter(**filters), self.link.most_hits
-        query = self.redacted(query) if query.strip() else query
+        query = query if inputs.blank(query) else self.redacted(query)
         return calls.inject_context(agent_id, query, limit, within, max_chars, most=most, fill=fill)
+
+    def check_open(self) -> None:
+        """Refuse a call of a client that was closed, whoever made its transport."""
+        if self.closed:
+            raise ConfigError(CLOSED)
 
     def check_state(self, where: Wiring) -> None:
         """Kronvex keeps no state: say so before anything is sent."""
@@ -299,7 +304,8 @@ def _encoder(embed: Embed | str | None) -> Embed | None:
 
 
 def _created(memory: Memory) -> float:
-    return inputs.aware(memory.created_at).timestamp() if memory.created_at else 0.0
+    created = inputs.moment(memory.created_at, "created_at")
+    return created.timestamp() if created else 0.0
 
 
 def settled(done: dict[K, T], failed: dict[K, KronmemError]) -> dict[K, T]:

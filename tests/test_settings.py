@@ -66,6 +66,9 @@ def test_a_key_goes_only_where_it_belongs() -> None:
         (f"http://user:{KEY}@x", None, {}),
         ("http://x?a=b", None, {}),
         ("sqlite://host/file.db", None, {}),
+        ("sqlite:/data/memory.db", None, {}),
+        ("sqlite:file.db", None, {}),
+        ("sqlite:", None, {}),
         ("http://x", f"{KEY}\nX-Evil: 1", {}),
         ("http://x", f"{KEY}é", {}),
         ("http://x", f"{KEY} x", {}),
@@ -91,6 +94,10 @@ def test_what_cannot_work_is_refused_without_showing_the_key(
 )
 def test_sqlite_urls_are_read_as_everywhere(url: str, path: str) -> None:
     assert resolve(url, None, {}).path == path
+
+
+def test_the_default_file_is_where_the_environment_says_to_the_letter() -> None:
+    assert resolve(None, None, {"KRONMEM_HOME": "/tmp/x%41 ü?#"}).path == "/tmp/x%41 ü?#/memory.db"
 
 
 def test_a_key_over_plain_http_to_another_machine_warns() -> None:

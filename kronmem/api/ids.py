@@ -25,6 +25,8 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 # In ECMA 262, for the document. No JSON text in UTF-8 holds a lone surrogate, and validators refuse a pattern with one.
 ID_PATTERN = rf"^(?!\.{{1,2}}$)[^\s{_EXCLUDED}]([^{_EXCLUDED}]*[^\s{_EXCLUDED}])?$"
+UUID_PATTERN = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+"""The id of a stored memory."""
 TEXT_PATTERN = r"^[^\x00]*[^\s\x00][^\x00]*$"
 """Not blank and without NUL."""
 

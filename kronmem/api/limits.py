@@ -13,6 +13,8 @@ MAX_TTL_SECONDS = MAX_TTL_DAYS * 86_400
 """The bounds that Kronvex documents for ttl_days and ttl_seconds."""
 MAX_KEY = 255
 """Of the key that a memory is about: as long as an id may be."""
+MAX_DESCRIPTION = 10_000
+"""Our own bound: a page of text about an agent."""
 MAX_TAGS = 100
 """Our own bound: every tag of a memory is one row of the index."""
 

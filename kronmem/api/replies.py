@@ -187,11 +187,11 @@ class StateReply(TypedDict):
 
 
 class StateStoredReply(TypedDict):
-    """That a value is kept."""
+    """That a value is kept; one that was taken away has no time."""
 
     key: str
     stored: bool
-    updated_at: Timestamp
+    updated_at: Timestamp | None
 
 
 class StateDeletedReply(TypedDict):

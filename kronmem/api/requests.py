@@ -3,6 +3,7 @@ reserved `kronmem` object, ignore unknown fields, and refuse the rest as FastAPI
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -28,6 +29,7 @@ MAX_BATCH = 1000
 """Memories in one request: they are stored in one transaction, which others wait for."""
 Sort = Literal["recent", "oldest", "access_count"]
 Role = Literal["user", "assistant", "tool"]
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
 
 
 def valid_id(value: str) -> str:
@@ -80,16 +82,26 @@ def _state(value: JsonValue) -> JsonValue:
     return _bounded(limits.MAX_SERVED_STATE, value)
 
 
+def _in_utc(value: datetime) -> datetime:
+    try:
+        # The last second whole: as a float its last microseconds would be the year 10000, which cannot be written.
+        return min(value.astimezone(timezone.utc), _LAST)
+    except OverflowError:
+        raise ValueError("a time must be within the years 1 to 9999 in UTC") from None
+
+
 Id = Annotated[str, AfterValidator(valid_id)]
+MemoryId = Annotated[str, Field(pattern=ids.UUID_PATTERN), AfterValidator(str.lower)]
 Content = Annotated[str, Field(min_length=1, max_length=limits.MAX_SERVED_CONTENT), AfterValidator(_not_blank)]
 Query = Annotated[str, Field(max_length=limits.MAX_SERVED_CONTENT), AfterValidator(_storable)]
 Type = Annotated[str, Field(min_length=1, max_length=limits.MAX_TYPE), AfterValidator(_storable)]
 Tag = Annotated[str, Field(min_length=1, max_length=limits.MAX_SERVED_TAG), AfterValidator(_storable)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.MAX_TAGS), at_most(limits.MAX_TAGS)]
-Description = Annotated[str, Field(max_length=10_000), AfterValidator(_storable)]
+Description = Annotated[str, Field(max_length=limits.MAX_DESCRIPTION), AfterValidator(_storable)]
 Key = Annotated[str, Field(min_length=1, max_length=limits.MAX_KEY), AfterValidator(_not_blank)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
 Limit = Annotated[int, Field(ge=1, le=100)]
+Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class RequestModel(DeferredModel):
@@ -119,7 +131,7 @@ class ReservedMetadata(RequestModel):
     role: Role | None = None
     key: Key | None = None
     supersedes: Id | None = None
-    said_at: AwareDatetime | None = None
+    said_at: Time | None = None
 
 
 class RememberRequest(RequestModel):
@@ -154,21 +166,21 @@ class BatchRequest(RequestModel):
 class RestoredMemory(RequestModel):
     """A memory as an export wrote it, kept with its id, times and history."""
 
-    id: Id
+    id: MemoryId
     content: Content
     memory_type: Type = "fact"
     session_id: Id | None = None
     metadata: Metadata = Field(default_factory=dict)
     tags: Tags = ()
-    created_at: AwareDatetime
-    updated_at: AwareDatetime | None = None
-    said_at: AwareDatetime | None = None
-    expires_at: AwareDatetime | None = None
+    created_at: Time
+    updated_at: Time | None = None
+    said_at: Time | None = None
+    expires_at: Time | None = None
     pinned: bool = False
     access_count: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
     role: Role | None = None
     key: Key | None = None
-    superseded_by: Id | None = None
+    superseded_by: MemoryId | None = None
 
 
 class RestoreRequest(RequestModel):
@@ -187,7 +199,7 @@ class ClearRequest(RequestModel):
     """Which memories to delete: those of a session, those created before a time, or both."""
 
     session_id: Id | None = None
-    before: AwareDatetime | None = None
+    before: Time | None = None
 
 
 class ReservedSearch(RequestModel):
@@ -196,8 +208,8 @@ class ReservedSearch(RequestModel):
     limit: Limit | None = None
     memory_type: Type | None = None
     tags: Tags | None = None
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: Time | None = None
+    until: Time | None = None
     count_access: bool = True
     fill: bool = False
 
@@ -235,8 +247,8 @@ class ListRequest(RequestModel):
     session_id: Id | None = None
     tag: Tags = ()
     after: Id | None = None
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: Time | None = None
+    until: Time | None = None
     history: bool = False
 
     @field_validator("tag", mode="before")
@@ -273,10 +285,13 @@ class AgentUpdateRequest(RequestModel):
 
 
 class StateRequest(RequestModel):
-    """A value to keep; with `if_updated_at` only in place of the value of that time, null meaning no value."""
+    """A value to keep; with `if_updated_at` only in place of the value of that time, null meaning no value.
+
+    With it a value of null takes the key away.
+    """
 
     value: Annotated[JsonValue, AfterValidator(_state)]
-    if_updated_at: AwareDatetime | None = None
+    if_updated_at: Time | None = None
 
 
 class StateKeysRequest(RequestModel):

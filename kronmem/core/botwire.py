@@ -51,9 +51,10 @@ _VALUE, _KEYS = Validator(_BotwireValue), Validator(_BotwireKeys)
 
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:
     """The value under a key; `NotFoundError` when there is none."""
-    text = yield from exchange(_call("GET", agent_id, _encode_key(key), _text), link, timeout)
+    ends = link.now() + timeout
+    text = yield from exchange(_call("GET", agent_id, _encode_key(key), _text), link, ends - link.now())
     if split := _SPLIT.fullmatch(text):
-        text = "".join((yield from _parts(agent_id, key, split[1], int(split[2]), link, timeout)))
+        text = "".join((yield from _parts(agent_id, key, split[1], int(split[2]), link, ends)))
     try:
         value: JsonValue = from_json(text)
     except ValueError:
@@ -63,25 +64,29 @@ def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:
 
 def put(agent_id: str, key: str, text: str, link: Link, timeout: float) -> Flow[None]:
     """Store a JSON text. A long one goes in parts first, then the note of where they are: readers see old or new."""
-    old = yield from _find_parts(agent_id, key, link, timeout)
+    ends = link.now() + timeout
+    old = yield from _find_parts(agent_id, key, link, ends)
     value = text
     if len(text) > MAX_VALUE:
         token = hashlib.sha256(text.encode()).hexdigest()[:8]
         pieces = [text[at : at + MAX_VALUE] for at in range(0, len(text), MAX_VALUE)]
         for number, piece in enumerate(pieces):
-            yield from exchange(_call("PUT", agent_id, _part(key, token, number), acknowledged, piece), link, timeout)
+            yield from exchange(
+                _call("PUT", agent_id, _part(key, token, number), acknowledged, piece), link, ends - link.now()
+            )
         value = f"kronmem-parts:{token}:{len(pieces)}"
-    yield from exchange(_call("PUT", agent_id, _encode_key(key), acknowledged, value), link, timeout)
+    yield from exchange(_call("PUT", agent_id, _encode_key(key), acknowledged, value), link, ends - link.now())
     if old is not None and old[0] != value:
-        yield from _drop_parts(agent_id, key, old[1], old[2], link, timeout)
+        yield from _drop_parts(agent_id, key, old[1], old[2], link, ends)
 
 
 def delete(agent_id: str, key: str, link: Link, timeout: float) -> Flow[None]:
     """Remove a key and the parts of its value; `NotFoundError` when there is none."""
-    old = yield from _find_parts(agent_id, key, link, timeout)
-    yield from exchange(_call("DELETE", agent_id, _encode_key(key), acknowledged), link, timeout)
+    ends = link.now() + timeout
+    old = yield from _find_parts(agent_id, key, link, ends)
+    yield from exchange(_call("DELETE", agent_id, _encode_key(key), acknowledged), link, ends - link.now())
     if old is not None:
-        yield from _drop_parts(agent_id, key, old[1], old[2], link, timeout)
+        yield from _drop_parts(agent_id, key, old[1], old[2], link, ends)
 
 
 def keys(agent_id: str, link: Link, timeout: float) -> Flow[list[str]]:
@@ -114,17 +119,19 @@ def _part(key: str, token: str, number: int) -> str:
     return f"{_encode_key(key)}.part-{token}-{number}"
 
 
-def _parts(agent_id: str, key: str, token: str, count: int, link: Link, timeout: float) -> Flow[list[str]]:
+def _parts(agent_id: str, key: str, token: str, count: int, link: Link, ends: float) -> Flow[list[str]]:
     found: list[str] = []
     for number in range(count):
-        found.append((yield from exchange(_call("GET", agent_id, _part(key, token, number), _text), link, timeout)))
+        found.append(
+            (yield from exchange(_call("GET", agent_id, _part(key, token, number), _text), link, ends - link.now()))
+        )
     return found
 
 
-def _find_parts(agent_id: str, key: str, link: Link, timeout: float) -> Flow[tuple[str, str, int] | None]:
+def _find_parts(agent_id: str, key: str, link: Link, ends: float) -> Flow[tuple[str, str, int] | None]:
     """Where the parts of the present value are, if it has any."""
     try:
-        text = yield from exchange(_call("GET", agent_id, _encode_key(key), _text), link, timeout)
+        text = yield from exchange(_call("GET", agent_id, _encode_key(key), _text), link, ends - link.now())
     except NotFoundError as error:
         if error.message.startswith("Key not found"):
             return None
@@ -133,11 +140,11 @@ def _find_parts(agent_id: str, key: str, link: Link, timeout: float) -> Flow[tup
     return (text, split[1], int(split[2])) if split else None
 
 
-def _drop_parts(agent_id: str, key: str, token: str, count: int, link: Link, timeout: float) -> Flow[None]:
+def _drop_parts(agent_id: str, key: str, token: str, count: int, link: Link, ends: float) -> Flow[None]:
     for number in range(count):
         gone = _call("DELETE", agent_id, _part(key, token, number), acknowledged)
         try:
-            yield from exchange(gone, link, timeout)
+            yield from exchange(gone, link, ends - link.now())
         except NotFoundError:
             continue
 

@@ -15,21 +15,18 @@ from pydantic_core import to_json
 from kronmem.api import ids, limits, paths
 from kronmem.api.replies import RestoreReply
 from kronmem.api.validators import DeferredModel, Validator
-from kronmem.core import inputs, kronvex, kronvex_ids, kronvex_lookups, kronvex_storing, memory_json
+from kronmem.core import inputs, kronvex, kronvex_bodies, kronvex_ids, kronvex_lookups, kronvex_storing, memory_json
 from kronmem.core.filters import MemoryFilter, memory_filter
+from kronmem.core.kronvex_calls import JSON, PER_PAGE
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.text import fence
 
-__all__ = ["Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
+__all__ = ["JSON", "PER_PAGE", "Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
 
 T = TypeVar("T")
-
-JSON = (("content-type", "application/json"),)
-PER_PAGE = 100
-"""The largest page that Kronvex gives."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,7 @@ def remember(one: Draft) -> Call[Memory]:
         body=to_json(one.fields()),
         headers=(*JSON, ("idempotency-key", one.client_id)),
         creates=True,
-        vendor_body=lambda: to_json(kronvex_storing.for_server(one.fields())),
+        vendor_body=lambda: to_json(kronvex_bodies.for_server(one.fields())),
         mend=partial(kronvex_storing.stored, one),
         before=partial(kronvex_ids.unused, one) if one.own_id else None,
         drops="role=" if one.role is not None else None,
@@ -202,7 +199,7 @@ def inject_context(
         return fence.render(found, source=agent_id, max_chars=max_chars)
 
     # Nothing in particular may be asked here: that is a question too.
-    text = inputs.text(query, "query") if query.strip() else ids.GENERAL_QUERY
+    text = ids.GENERAL_QUERY if inputs.blank(query) else inputs.text(query, "query")
     body = kronvex.recall_body(text, limit, within, fill=fill)
     asked = kronvex_lookups.RecallQuery(agent_id, text, limit, within, None)
 
@@ -213,7 +210,8 @@ def inject_context(
         return render(kronvex.keep(found, limit=limit, within=within, threshold=None))
 
     def mend(reply: Reply, asker: Asker) -> Flow[str]:
-        return render((yield from kronvex_lookups.filled(asked, reply, asker, fill=fill)))
+        found = yield from kronvex_lookups.filled(asked, reply, asker, fill=fill)
+        return parse(reply) if found is None else render(found)
 
     question = kronvex_lookups.ContextQuery(asked, used)
     call = _of_agent(
@@ -273,6 +271,11 @@ class MemoryChange:
     pinned: bool | None = None
     ttl_days: int | None = None
 
+    @property
+    def by_any_service(self) -> bool:
+        """Does it change pin and type alone, which every service can?"""
+        return set(self.fields()) <= {"pinned", "memory_type"}
+
     def redacted(self, change: Callable[[str], str]) -> MemoryChange:
         """The same changes with every text in them changed."""
         metadata = cast("dict[str, JsonValue] | None", _changed(self.metadata, change))
@@ -320,7 +323,7 @@ def change(
 
 def update(agent_id: str, memory_id: str, changed: MemoryChange) -> Call[Memory]:
     """Change one memory. Pin and type alone go by the route that every service has."""
-    everywhere = set(changed.fields()) <= {"pinned", "memory_type"}
+    everywhere = changed.by_any_service
     parse = partial(memory_json.memory, agent_id=agent_id)
     where = _memory(paths.MEMORY if everywhere else paths.UPDATE, memory_id)
     method = "PATCH" if everywhere else "POST"
@@ -425,7 +428,12 @@ def description(
     text: str | None, metadata: Mapping[str, JsonValue] | None, change: Callable[[str], str]
 ) -> dict[str, JsonValue]:
     """The fields that describe an agent, every text in them changed; without those that stay as they are."""
-    given: dict[str, JsonValue] = {"description": text, "metadata": None if metadata is None else dict(metadata)}
+    given: dict[str, JsonValue] = {
+        "description": text,
+        "metadata": None if metadata is None else inputs.agent_metadata(metadata),
+    }
+    if text is not None and not inputs.blank(text):  # which takes a description away
+        inputs.text(text, "description", limits.MAX_DESCRIPTION)
     return {name: _changed(value, change) for name, value in given.items() if value is not None}
 
 

@@ -8,17 +8,17 @@ It looks at no clock and rolls no dice of its own: `Link` carries both, so a tes
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kronmem.core import kronvex, kronvex_detection, version_detection
+from kronmem.core import kronvex, kronvex_detection, kronvex_storing, version_detection
 from kronmem.core.agent_names import Names, Resolver
 from kronmem.core.circuit_breaker import Breaker
-from kronmem.core.retries import RETRYABLE, Retry, RetryBudget
+from kronmem.core.retries import LOST, RETRYABLE, Retry, RetryBudget, unheard
 from kronmem.core.retry_after import retry_after
-from kronmem.core.steps import Event, Flow, Local, Pause, RepairJournal, Step, local
-from kronmem.core.wire import PARTIAL, Call, Reply, detail, has_no_route, read, unsupported
-from kronmem.errors import DeadlineError, TransportError, status_class
+from kronmem.core.steps import Aside, Event, Flow, Local, Pause, RepairJournal, Step, local
+from kronmem.core.wire import UNAVAILABLE, Call, Reply, detail, has_no_route, read, unsupported
+from kronmem.errors import DeadlineError, NotFoundError, TransportError, status_class
 
 __all__ = [
     "Around",
@@ -50,6 +50,8 @@ class Link:
     """Under which id the service keeps an agent, where that is not its name."""
     journal: RepairJournal | None = None
     """Where repairs note what they delete for a moment; the outbox keeps it."""
+    abandoned: list[Aside] = field(default_factory=lambda: list[Aside]())
+    """Rows that a cancelled repair left deleted; the next call brings them back."""
     lacks: set[str] = field(default_factory=lambda: set[str]())
     """Calls that this service turned out not to have."""
 
@@ -76,6 +78,8 @@ class Link:
 def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
     deadline = link.now() + timeout
+    if link.abandoned:
+        yield from kronvex_storing.resume(link.abandoned, Around(link, deadline))
     known = link.names.ids.get(call.agent_id) if call.agent_id else None
     checked = call.before is not None and link.names.vendor
     if call.before is not None and checked:
@@ -85,7 +89,9 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     reply = yield from _probed(call, known or call.agent_id, link, deadline)
     if call.agent_id and (kronvex_detection.wants_uuid(reply) or kronvex_detection.agent_is_gone(reply)):
         found = yield from _resolver(call, known, link, deadline).run()
-        if found is None and call.unknown is not None:
+        if found is None:
+            if call.unknown is None:
+                raise NotFoundError("Agent not found", status=404)
             return call.unknown()
         if call.before is not None and not checked:
             yield from call.before(Around(link, deadline))
@@ -124,13 +130,18 @@ class Around:
         """By agent and row: the ids and a hash of the words of each row that was read for its ids."""
         return self.link.names.known_ids
 
+    @property
+    def abandoned(self) -> list[Aside]:
+        """The rows that cancelled repairs left deleted."""
+        return self.link.abandoned
+
     def left(self) -> float:
         """Seconds until the deadline of the call."""
         return self.deadline - self.link.now()
 
-    def ask(self, call: Call[U], /) -> Flow[U]:
-        """Carry another call through."""
-        return exchange(call, self.link, self.left())
+    def ask(self, call: Call[U], keep: float = 0.0, /) -> Flow[U]:
+        """Carry another call through; `keep` seconds before the deadline it gives up."""
+        return exchange(call, self.link, self.left() - keep)
 
 
 def _resolver(call: Call[T], known: str | None, link: Link, deadline: float) -> Resolver:
@@ -142,23 +153,28 @@ def _resolver(call: Call[T], known: str | None, link: Link, deadline: float) -> 
 
 def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply]:
     """Send until something final comes back, within the deadline, the attempts and the retry budget."""
-    attempt = 1
+    attempt, lost = 1, False
     while True:
-        outcome = yield from _once(call, agent_ref, link, deadline)
+        try:
+            outcome = yield from _once(call, agent_ref, link, deadline)
+        except TransportError as error:  # not tried again, but an attempt before may have arrived
+            error.sent = error.sent or lost
+            raise
         if isinstance(outcome, Reply):
-            repeated = attempt > 1 and call.gone_is_done
-            if repeated and outcome.status == 404 and not kronvex_detection.agent_is_gone(outcome):
+            if lost and call.gone_is_done and outcome.status == 404 and not kronvex_detection.agent_is_gone(outcome):
                 return Reply(204)
             if outcome.status not in RETRYABLE:
                 return outcome
-            outcome = kronvex_detection.until_midnight(outcome)
+        lost = lost or (outcome.status in LOST if isinstance(outcome, Reply) else unheard(outcome))
         wait = link.retry.wait(attempt, link.random)
         if isinstance(outcome, Reply):
             wait = max(wait, retry_after(outcome, detail(outcome)) or 0.0)
         hopeless = link.breaker.state == "open" or link.now() + wait >= deadline
-        if attempt == (call.attempts or link.retry.attempts) or hopeless or not link.budget.spend():
+        last = attempt == (call.attempts or link.retry.attempts) or (lost and not call.repeatable)
+        if last or hopeless or not link.budget.spend():
             if isinstance(outcome, Reply):
-                return outcome
+                return replace(outcome, lost=lost)
+            outcome.sent = lost
             raise outcome
         yield Pause(wait, _retry(attempt, outcome, wait))
         attempt += 1
@@ -188,7 +204,7 @@ def _once(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> 
         link.breaker.abandoned()
         raise
     link.learn(reply)
-    if reply.status >= 500 and PARTIAL not in reply.headers:
+    if reply.status >= 500 and reply.headers.get(UNAVAILABLE) != "agent":
         link.breaker.failed(link.now())
     else:
         link.breaker.succeeded()

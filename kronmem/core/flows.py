@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from kronmem.api.ids import RESERVED
-from kronmem.core import calls, kronvex_calls, kronvex_storing, memory_json
+from kronmem.core import calls, kronvex_calls, kronvex_changes, kronvex_lookups, kronvex_storing, memory_json
 from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import NO_REASON, Call, read
@@ -35,7 +35,12 @@ def remember_many(
         yield from _one_by_one(drafts[:1], link, timeout, stored)
         drafts = drafts[1:]
     for start in range(0, len(drafts), BATCH):
-        many = yield from _batch(drafts[start : start + BATCH], link, timeout)
+        try:
+            many = yield from _batch(drafts[start : start + BATCH], link, timeout)
+        except KronmemError as error:
+            if not stored:
+                raise
+            raise _half_way(stored, error) from error
         if many is None:
             yield from _one_by_one(drafts[start:], link, timeout, stored)
             break
@@ -61,9 +66,13 @@ def _one_by_one(drafts: Sequence[calls.Draft], link: Link, timeout: float, store
         try:
             stored.append((yield from exchange(calls.remember(one), link, timeout)))
         except KronmemError as error:
-            at = len(stored)
-            message = f"{at} memories were stored, then one failed: {error}"
-            raise FanOutError(message, partial=dict(enumerate(stored)), causes={at: error}) from error
+            raise _half_way(stored, error) from error
+
+
+def _half_way(stored: list[Memory], error: KronmemError) -> FanOutError:
+    at = len(stored)
+    message = f"{at} memories were stored, then one failed: {error}"
+    return FanOutError(message, partial=dict(enumerate(stored)), causes={at: error})
 
 
 def once(call: Call[T], timeout: float) -> Flow[T]:
@@ -78,7 +87,8 @@ def recover(link: Link, timeout: float) -> Flow[None]:
 
 
 def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memory]:
-    """One memory; the vendor's server has no route for it, but answers a change of nothing with the row."""
+    """One memory; the vendor's server and kronmem 0.1 have no route for it."""
+    ends = link.now() + timeout
     if "get" not in link.lacks:
         try:
             return (yield from exchange(calls.get(agent_id, memory_id), link, timeout))
@@ -86,17 +96,27 @@ def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memor
             if not _lacks_route(error):
                 raise
             link.lacks.add("get")
-    row = yield from exchange(kronvex_calls.patch(agent_id, memory_id, {}), link, timeout)
+    if link.names.vendor:
+        row = yield from kronvex_lookups.current(agent_id, memory_id, Around(link, ends))
+    else:
+        row = yield from exchange(kronvex_calls.patch(agent_id, memory_id, {}), link, ends - link.now())
     return memory_json.to_memory(row, agent_id)
 
 
 def update(agent_id: str, memory_id: str, link: Link, timeout: float, change: calls.MemoryChange) -> Flow[Memory]:
-    """Change a memory in place."""
-    return (yield from exchange(calls.update(agent_id, memory_id, change), link, timeout))
+    """Change a memory in place; at the vendor's server its pin and type alone."""
+    deadline = link.now() + timeout
+    if change.by_any_service:
+        if not (link.names.current or link.names.vendor or "get" in link.lacks):
+            yield from get(agent_id, memory_id, link, timeout)  # the answer shows what the service is
+        if link.names.vendor:
+            return (yield from kronvex_changes.updated(agent_id, memory_id, change, Around(link, deadline)))
+    return (yield from exchange(calls.update(agent_id, memory_id, change), link, deadline - link.now()))
 
 
 def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[list[Memory]]:
     """A memory and its former texts; a service that keeps none has only the memory."""
+    ends = link.now() + timeout
     if "history" not in link.lacks:
         try:
             return (yield from exchange(calls.history(agent_id, memory_id), link, timeout))
@@ -104,16 +124,17 @@ def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[l
             if not _lacks_route(error):
                 raise
             link.lacks.add("history")
-    return [(yield from get(agent_id, memory_id, link, timeout))]
+    return [(yield from get(agent_id, memory_id, link, ends - link.now()))]
 
 
 def describe(agent_id: str, fields: dict[str, JsonValue], link: Link, timeout: float) -> Flow[AgentInfo]:
     """Describe an agent; the object that kronmem itself keeps in an agent's metadata stays there."""
+    ends = link.now() + timeout
     if isinstance(metadata := fields.get("metadata"), dict):
         there = yield from exchange(calls.agent(agent_id), link, timeout)
         own = {name: value for name, value in (there.metadata if there else {}).items() if name == RESERVED}
         fields = {**fields, "metadata": {**metadata, **own}}
-    kept = yield from exchange(calls.describe(agent_id, fields), link, timeout)
+    kept = yield from exchange(calls.describe(agent_id, fields), link, ends - link.now())
     if missing := [name for name, value in fields.items() if getattr(kept, name) != value]:
         stored = "nothing else was sent" if len(missing) == len(fields) else "the metadata is stored"
         raise UnsupportedError(f"the service ignores the {' and the '.join(missing)} of an agent; {stored}")
@@ -122,14 +143,15 @@ def describe(agent_id: str, fields: dict[str, JsonValue], link: Link, timeout: f
 
 def erase(agent_id: str, link: Link, timeout: float) -> Flow[Erasure]:
     """Remove everything of an agent; where the service cannot erase, delete the agent, which is not complete."""
+    ends = link.now() + timeout
     try:
         # The service stops waiting for readers of its files while there is time left to answer.
         return (yield from exchange(calls.erase(agent_id, timeout / 2), link, timeout))
     except StatusError as error:
         if not _lacks_route(error):
             raise
-    deleted = yield from exchange(calls.clear(agent_id), link, timeout)
-    yield from exchange(calls.delete_agent(agent_id), link, timeout)
+    deleted = yield from exchange(calls.clear(agent_id), link, ends - link.now())
+    yield from exchange(calls.delete_agent(agent_id), link, ends - link.now())
     link.names.ids.pop(agent_id, None)
     return Erasure(memories=deleted, complete=False)
 
@@ -140,6 +162,7 @@ def _lacks_route(error: StatusError) -> bool:
 
 def clear(agent_id: str, session_id: str | None, before: datetime | None, link: Link, timeout: float) -> Flow[int]:
     """Delete an agent's memories, a session's, or old ones; where the service cannot, list them and delete each."""
+    ends = link.now() + timeout
     if session_id is None and before is None:
         return (yield from exchange(calls.clear(agent_id), link, timeout))
     short = _short_clear(agent_id, session_id, before)
@@ -150,7 +173,7 @@ def clear(agent_id: str, session_id: str | None, before: datetime | None, link: 
             if error.status not in (404, 405):
                 raise
             link.lacks.add(short.path)
-    return (yield from _clear_each(agent_id, calls.MemoryFilter(session_id=session_id, until=before), link, timeout))
+    return (yield from _clear_each(agent_id, calls.MemoryFilter(session_id=session_id, until=before), link, ends))
 
 
 def _short_clear(agent_id: str, session_id: str | None, before: datetime | None) -> Call[int]:
@@ -159,17 +182,17 @@ def _short_clear(agent_id: str, session_id: str | None, before: datetime | None)
     return calls.clear_session(agent_id, session_id or "")
 
 
-def _clear_each(agent_id: str, within: calls.MemoryFilter, link: Link, timeout: float) -> Flow[int]:
+def _clear_each(agent_id: str, within: calls.MemoryFilter, link: Link, ends: float) -> Flow[int]:
     walk = Walk(agent_id, within, history=True)
     found: list[Memory] = []
     while not walk.done:
-        found += walk.take((yield from exchange(walk.call(), link, timeout)))
+        found += walk.take((yield from exchange(walk.call(), link, ends - link.now())))
     deleted = 0
     for memory in found:
         # Plainly, without looking for duplicates of each: the walk gave every row there is.
         plainly = replace(calls.forget(agent_id, memory.id), mend=None)
         try:
-            yield from exchange(plainly, link, timeout)
+            yield from exchange(plainly, link, ends - link.now())
             deleted += 1
         except NotFoundError:
             continue

@@ -69,6 +69,11 @@ def text(value: str, what: str, most: int = limits.MAX_CONTENT) -> str:
     return value
 
 
+def blank(value: object) -> bool:
+    """Whether it is a text of nothing."""
+    return isinstance(value, str) and not value.strip()
+
+
 def session(value: str | None) -> str | None:
     """Accept a session id. An empty one is refused: Kronvex takes it for "every session"."""
     return None if value is None else identifier(value, "session_id")
@@ -103,7 +108,11 @@ def strings(values: Iterable[T], what: str) -> list[T]:
     """Accept a list of texts or ids; one bare string is refused: it would become its letters."""
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"{what} must be a list of strings, not one string: put it into [ ]")
-    return list(values)
+    try:
+        found = iter(values)
+    except TypeError:
+        raise InvalidInputError(f"{what} must be a list of strings, not {type(values).__name__}") from None
+    return list(found)
 
 
 def role(value: str | None) -> str | None:
@@ -189,12 +198,15 @@ def ttl(days: int | None, seconds: int | None) -> dict[str, int]:
 
 def metadata(value: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
     """Copy the caller's metadata after checking that it is plain JSON of a sensible size."""
-    if value is None:
-        return {}
+    if isinstance(value, Mapping) and ids.RESERVED in value:
+        raise InvalidInputError(f"the metadata key {ids.RESERVED!r} is reserved")
+    return {} if value is None else agent_metadata(value)
+
+
+def agent_metadata(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The same for an agent's, in which what kronmem itself keeps is listed and may be given back."""
     if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"metadata must be a mapping, not {type(value).__name__}")
-    if ids.RESERVED in value:
-        raise InvalidInputError(f"the metadata key {ids.RESERVED!r} is reserved")
     budget = [limits.MAX_METADATA]
     return cast("dict[str, JsonValue]", json_value(dict(value), "metadata", budget))
 

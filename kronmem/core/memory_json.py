@@ -55,17 +55,22 @@ class WireMemory(DeferredModel):
         return carried if isinstance(carried, dict) else None
 
     @property
-    def former(self) -> frozenset[str]:
-        """The ids of the rows that this one replaced."""
+    def former(self) -> tuple[str, ...]:
+        """The ids of the rows that this one replaced, newest first."""
         was = (self.ours or {}).get("was")
         listed: list[JsonValue] = was if isinstance(was, list) else []
-        return frozenset(one for one in listed if isinstance(one, str))
+        return tuple(one for one in listed if isinstance(one, str))
 
     @property
     def ids(self) -> frozenset[str]:
         """Every id under which a user of kronmem may know this row."""
+        return frozenset(self.lineage)
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        """The same, newest first."""
         own = (self.ours or {}).get("id")
-        return frozenset((*self.former, self.id, *([own] if isinstance(own, str) else [])))
+        return (self.id, *([own] if isinstance(own, str) else []), *self.former)
 
 
 class _WireScores(DeferredModel):
@@ -145,11 +150,11 @@ def row(reply: Reply) -> WireMemory:
     return parse_json(_MEMORY, reply)
 
 
-def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]]:
-    """Read recalled rows as the server wrote them, each with its hit; superseded ones too."""
+def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]] | None:
+    """Read recalled rows as the server wrote them with their hits, superseded ones too; None: it lists none at all."""
     found = parse_json(_FOUND, reply)
     listed = found.results if found.results is not None else found.memories
-    return [(wire := _wire(one), _hit(one, wire, agent_id)) for one in listed or ()]
+    return None if listed is None else [(wire := _wire(one), _hit(one, wire, agent_id)) for one in listed]
 
 
 def unscored(wire: WireMemory, agent_id: str) -> Hit:

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kronmem.errors import ConfigError
+from kronmem.errors import ConfigError, KronmemError, StatusError, TransportError
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
 """The statuses that mean "later" rather than "never"; a 500 may be a fault that passes."""
+
+LOST = frozenset({502, 504})
+"""The statuses of a gateway that heard no answer: the service behind it may have done what was asked."""
+
+
+def unheard(error: KronmemError) -> bool:
+    """Whether the service may have done what was asked although nobody heard of it."""
+    if isinstance(error, TransportError):
+        return error.sent
+    return isinstance(error, StatusError) and (error.unheard or error.status in LOST)
 
 
 @dataclass(frozen=True)

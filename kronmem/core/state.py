@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TypeVar
 
 from pydantic import JsonValue
@@ -14,8 +16,17 @@ from kronmem.api.replies import StateKeysReply
 from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import botwire, calls, inputs
 from kronmem.core.exchange import Flow, Link, Pause, exchange
+from kronmem.core.retries import unheard
 from kronmem.core.wire import Call, Reply, parse_json, unsupported
-from kronmem.errors import ConfigError, ConflictError, NotFoundError, StatusError
+from kronmem.errors import (
+    ConfigError,
+    ConflictError,
+    KronmemError,
+    NotFoundError,
+    ServerError,
+    StatusError,
+    TransportError,
+)
 
 T = TypeVar("T")
 
@@ -37,7 +48,7 @@ _VALUE, _KEYS = Validator(_WireState), Validator(StateKeysReply)
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:
     """The value under a key; `Missing` when there is none."""
     ours = _call("GET", agent_id, _path(key), lambda reply: parse_json(_VALUE, reply).value)
-    return (yield from _either(ours, partial(botwire.get, agent_id, key, link, timeout), link, timeout))
+    return (yield from _either(ours, partial(botwire.get, agent_id, key, link), link, timeout))
 
 
 def put(agent_id: str, key: str, value: JsonValue, link: Link, timeout: float) -> Flow[None]:
@@ -45,7 +56,7 @@ def put(agent_id: str, key: str, value: JsonValue, link: Link, timeout: float) -
     checked = inputs.json_value(value, "the value", [limits.MAX_STATE])
     text = to_json(checked).decode()
     ours = _call("PUT", agent_id, _path(key), calls.acknowledged, body=b'{"value":' + text.encode() + b"}")
-    return (yield from _either(ours, partial(botwire.put, agent_id, key, text, link, timeout), link, timeout))
+    return (yield from _either(ours, partial(botwire.put, agent_id, key, text, link), link, timeout))
 
 
 def update(
@@ -57,17 +68,49 @@ def update(
         old = yield from _stamped(agent_id, key, link, ends - link.now())
         if link.names.outdated:  # it would write without comparing
             raise unsupported("state.update")
+        if old is not None and old.updated_at is None:
+            raise ConfigError(_NO_UPDATE)
         new = function(default if old is None else old.value)
-        body = to_json({"value": inputs.json_value(new, "the value", [limits.MAX_STATE])})
-        stamp = "null" if old is None else f'"{old.updated_at}"'
-        body = body[:-1] + f',"if_updated_at":{stamp}}}'.encode()
+        new = inputs.json_value(new, "the value", [limits.MAX_STATE])
+        if old is None and new is None:  # there is no value, and there shall be none
+            return new
         try:
-            yield from exchange(
-                _call("PUT", agent_id, _path(key), calls.acknowledged, body=body), link, ends - link.now()
-            )
+            yield from _swap(agent_id, key, old, new, link, ends)
             return new
         except ConflictError:
             yield Pause(0.005 * link.random())
+
+
+def _swap(agent_id: str, key: str, old: _WireState | None, new: JsonValue, link: Link, ends: float) -> Flow[None]:
+    """Write in place of the value that was read; `ConflictError` when somebody else was faster.
+
+    A write whose reply is lost may have been done: whether it was, the value there tells, and never a second write,
+    which would be refused because of the first. An equal value that somebody else wrote at that moment counts as ours.
+    """
+    stamp = None if old is None else old.updated_at
+    body = to_json({"value": new, "if_updated_at": stamp})
+    write = replace(_call("PUT", agent_id, _path(key), calls.acknowledged, body=body), repeatable=False)
+    lost: KronmemError | None = None
+    for attempt in count(1):
+        try:
+            return (yield from exchange(write, link, ends - link.now()))
+        except ConflictError:
+            if lost is None:
+                raise
+        except (TransportError, ServerError) as error:
+            if not unheard(error):
+                raise
+            lost = error
+        try:
+            there = yield from _stamped(agent_id, key, link, ends - link.now())
+        except KronmemError:
+            raise lost from None
+        if (there and there.updated_at) != stamp:
+            if (there and there.value) == new:
+                return None
+            raise lost
+        if attempt == link.retry.attempts or not link.budget.spend():
+            raise lost
 
 
 def _stamped(agent_id: str, key: str, link: Link, timeout: float) -> Flow[_WireState | None]:
@@ -87,13 +130,13 @@ _NO_UPDATE = "state.update needs a kronmem service: this one cannot compare and 
 def delete(agent_id: str, key: str, link: Link, timeout: float) -> Flow[None]:
     """Remove a key; `Missing` when there is none."""
     ours = _call("DELETE", agent_id, _path(key), calls.acknowledged)
-    return (yield from _either(ours, partial(botwire.delete, agent_id, key, link, timeout), link, timeout))
+    return (yield from _either(ours, partial(botwire.delete, agent_id, key, link), link, timeout))
 
 
 def keys(agent_id: str, link: Link, timeout: float) -> Flow[list[str]]:
     """All keys, sorted."""
     ours = _call("GET", agent_id, paths.STATE, lambda reply: sorted(parse_json(_KEYS, reply)["keys"]))
-    return (yield from _either(ours, partial(botwire.keys, agent_id, link, timeout), link, timeout))
+    return (yield from _either(ours, partial(botwire.keys, agent_id, link), link, timeout))
 
 
 def _call(method: str, agent_id: str, path: str, parse: Callable[[Reply], T], body: bytes | None = None) -> Call[T]:
@@ -101,8 +144,9 @@ def _call(method: str, agent_id: str, path: str, parse: Callable[[Reply], T], bo
     return Call("state", method, path, parse, agent, (), body, calls.JSON if body else ())
 
 
-def _either(ours: Call[T], theirs: Callable[[], Flow[T]], link: Link, timeout: float) -> Flow[T]:
+def _either(ours: Call[T], theirs: Callable[[float], Flow[T]], link: Link, timeout: float) -> Flow[T]:
     """Ask in our own way; a service that has no such route is asked in BotWire's from then on."""
+    ends = link.now() + timeout
     if "state" not in link.lacks:
         try:
             return (yield from exchange(ours, link, timeout))
@@ -113,7 +157,7 @@ def _either(ours: Call[T], theirs: Callable[[], Flow[T]], link: Link, timeout: f
                 raise
             link.lacks.add("state")
     try:
-        return (yield from theirs())
+        return (yield from theirs(ends - link.now()))
     except NotFoundError as error:
         if error.message.startswith("Key not found"):
             raise Missing from None

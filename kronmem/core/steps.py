@@ -89,10 +89,15 @@ class Asker(Protocol):
         """By agent and row: the ids and a hash of the words of each row that was read for its ids."""
         ...
 
+    @property
+    def abandoned(self) -> list[Aside]:
+        """The rows that cancelled repairs left deleted: the next call brings them back."""
+        ...
+
     def left(self) -> float:
         """Seconds until the deadline of the call."""
         ...
 
-    def ask(self, call: Call[T], /) -> Flow[T]:
-        """Carry another call through."""
+    def ask(self, call: Call[T], keep: float = 0.0, /) -> Flow[T]:
+        """Carry another call through; `keep` seconds before the deadline it gives up."""
         ...

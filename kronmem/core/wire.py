@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from kronmem.api import version
 from kronmem.api.validators import Validator
 from kronmem.core.retry_after import retry_after
-from kronmem.errors import ReplyError, StatusError, UnsupportedError, status_class
+from kronmem.errors import ReplyError, ServerError, StatusError, UnsupportedError, status_class
 
 if TYPE_CHECKING:
     from kronmem.core.steps import Asker, Flow
@@ -39,8 +39,9 @@ class Request:
     timeout: float = 10.0
 
 
-PARTIAL = "kronmem-partial"
-"""The header of a 503 that concerns some agents only: the node of the database that they live on is away."""
+UNAVAILABLE = "kronmem-unavailable"
+"""The header of a 503 that says what is away: `store`, or `agent` when only the node of the database that some agents
+live on is. Whatever was asked, it is not the request's fault."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Reply:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     at: float = 0.0
+    lost: bool = False
+    """It answers the last of several attempts, and the service may have carried out one before it."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Call(Generic[T]):
     unknown: Callable[[], T] | None = None
     """The answer (or the error it raises) when the service has no such agent."""
     gone_is_done: bool = False
-    """A delete: 404 on a second attempt means that the first one, whose reply was lost, did it."""
+    """A delete: 404 after an attempt whose reply was lost means that this attempt did it."""
     vendor_body: Callable[[], bytes] | None = None
     """The body for the vendor's own server, where it differs."""
     mend: Callable[[Reply, Asker], Flow[T]] | None = None
@@ -93,6 +96,8 @@ class Call(Generic[T]):
     """The path while the service is unknown: one that kronmem 0.1 lacks, so that a write of `drops` cannot happen."""
     mends_outdated: bool = False
     """`mend` serves the replies of kronmem 0.1 too."""
+    repeatable: bool = True
+    """It may be sent again after an attempt whose reply was lost."""
 
     def request(
         self, timeout: float, agent_ref: str | None = None, *, vendor: bool = False, probing: bool = False
@@ -132,6 +137,7 @@ class Call(Generic[T]):
             self.drops,
             self.new_path,
             self.mends_outdated,
+            self.repeatable,
         )
 
 
@@ -153,7 +159,7 @@ def unsupported(feature: str) -> UnsupportedError:
 
 def has_no_route(reply: Reply) -> bool:
     """Does the service not know this path or method at all?"""
-    return reply.status == 405 or (reply.status == 404 and detail(reply) in {"Not Found", None})
+    return reply.status == 405 or (reply.status == 404 and detail(reply) in ("Not Found", None))
 
 
 def status_error(reply: Reply) -> StatusError:
@@ -161,12 +167,16 @@ def status_error(reply: Reply) -> StatusError:
     message = _message(reply)
     if 300 <= reply.status < 400:
         message = "the service redirects; redirects are never followed, so correct the url"
-    return status_class(reply.status)(
+    error = status_class(reply.status)(
         message,
         status=reply.status,
         request_id=reply.headers.get("x-request-id"),
         retry_after=retry_after(reply, detail(reply)),
     )
+    error.unheard = reply.lost
+    if isinstance(error, ServerError):
+        error.outage = UNAVAILABLE in reply.headers
+    return error
 
 
 def parse_json(model: Validator[T], reply: Reply) -> T:

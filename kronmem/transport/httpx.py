@@ -7,14 +7,13 @@ none yet, or one that is made inside the mock, is answered by it. Such a connect
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 
 import anyio
 import httpcore
 import httpx
 
 from kronmem.core.wire import Reply, Request
-from kronmem.errors import ConfigError, KronmemError
+from kronmem.errors import ConfigError, KronmemError, ReplyError
 from kronmem.transport import headers
 from kronmem.transport.body import Body
 from kronmem.transport.connection import AsyncConnection, Connection
@@ -33,7 +32,7 @@ _NOT_SENT = (
     httpcore.ConnectError,
     httpcore.ConnectTimeout,
 )
-_FAILURES = (httpx.TransportError, httpcore.NetworkError, httpcore.ProtocolError, OSError, *_TIMEOUTS)
+_FAILURES = (httpx.RequestError, httpcore.NetworkError, httpcore.ProtocolError, OSError, *_TIMEOUTS)
 
 
 # ── mocked httpcore ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,7 +84,11 @@ class MockedConnection(_Mocked):
             with httpcore.HTTPConnection(self._origin) as mocked:
                 response = mocked.handle_request(self._message(request))
                 headers = names(response.headers)
-                return Reply(response.status, _collected(headers, response.iter_stream()), headers, time.time())
+                body = Body(headers)
+                for chunk in response.iter_stream():
+                    _check_time(deadline)
+                    body.add(chunk)
+                return Reply(response.status, body.bytes(), headers, time.time())
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
 
@@ -100,8 +103,10 @@ class AsyncMockedConnection(_Mocked):
                 async with httpcore.AsyncHTTPConnection(self._origin) as mocked:
                     response = await mocked.handle_async_request(self._message(request))
                     headers = names(response.headers)
-                    chunks = [chunk async for chunk in response.aiter_stream()]
-                    return Reply(response.status, _collected(headers, chunks), headers, time.time())
+                    body = Body(headers)
+                    async for chunk in response.aiter_stream():
+                        body.add(chunk)
+                    return Reply(response.status, body.bytes(), headers, time.time())
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
 
@@ -123,30 +128,35 @@ class Injected:
         """Send once."""
         if not isinstance(self._transport, httpx.BaseTransport):
             raise ConfigError("this transport can only be awaited; use it with AsyncClient")
+        deadline, body = time.monotonic() + request.timeout, Body({})
         try:
             response = self._transport.handle_request(self._request(request))
             try:
-                body = _collected({}, response.iter_bytes())
+                for chunk in response.iter_bytes():
+                    _check_time(deadline)
+                    body.add(chunk)
             finally:
                 response.close()
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
-        return Reply(response.status_code, body, names(response.headers.raw), time.time())
+        return Reply(response.status_code, body.bytes(), names(response.headers.raw), time.time())
 
     async def asend(self, request: Request) -> Reply:
         """Send once, awaiting."""
         if not isinstance(self._transport, httpx.AsyncBaseTransport):
             raise ConfigError("this transport cannot be awaited; use it with Client")
+        body = Body({})
         try:
             with anyio.fail_after(request.timeout):
                 response = await self._transport.handle_async_request(self._request(request))
                 try:
-                    body = _collected({}, [chunk async for chunk in response.aiter_bytes()])
+                    async for chunk in response.aiter_bytes():
+                        body.add(chunk)
                 finally:
                     await response.aclose()
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
-        return Reply(response.status_code, body, names(response.headers.raw), time.time())
+        return Reply(response.status_code, body.bytes(), names(response.headers.raw), time.time())
 
     def close(self) -> None:
         """Nothing: the owner of the transport closes it."""
@@ -159,14 +169,15 @@ def _limits(request: Request) -> dict[str, dict[str, float]]:
     return {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), request.timeout)}
 
 
-def _collected(headers: dict[str, str], chunks: Iterable[bytes]) -> bytes:
-    body = Body(headers)
-    for chunk in chunks:
-        body.add(chunk)
-    return body.bytes()
+def _check_time(deadline: float) -> None:
+    """A body that drips in renews the timeout of each read: the call as a whole has one too."""
+    if time.monotonic() >= deadline:
+        raise TimeoutError
 
 
 def _failure(error: Exception, request: Request, target: Target) -> KronmemError:
+    if isinstance(error, httpx.DecodingError):
+        return ReplyError("the service's answer could not be decompressed")
     sent = not isinstance(error, _NOT_SENT)
     if isinstance(error, _TIMEOUTS):
         return timed_out(target, request, sent=sent)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from kronmem import fork_safety
 from kronmem.core.wire import Reply, Request
-from kronmem.errors import ConfigError
+from kronmem.errors import ConfigError, DeadlineError
 from kronmem.transport.drive import CLOSED
 
 if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is imported
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is
 
 _AT_ONCE = 16
 """Requests in worker threads at a time: more only wait for each other, since the engine is Python."""
+_CROWDED = f"timed out behind {_AT_ONCE} other calls of this process at the embedded engine"
 _NO_PSYCOPG = "PostgreSQL needs its extra: pip install 'kronmem[postgres]'"
 
 
@@ -42,9 +44,23 @@ class LocalTransport:
 
     async def asend(self, request: Request) -> Reply:
         """Answer one request in a worker thread. A cancelled call leaves its thread to finish by itself."""
-        from anyio import to_thread
+        from anyio import CapacityLimiter, to_thread
 
-        return await to_thread.run_sync(self.send, request, abandon_on_cancel=True, limiter=_limiter())
+        ends = time.monotonic() + request.timeout
+        limiter, borrower = _limiter(), object()
+        await _take_place(limiter, borrower, request.timeout)
+        try:
+            # The place is taken: the thread itself waits for nobody.
+            return await to_thread.run_sync(
+                self._send_until, request, ends, abandon_on_cancel=True, limiter=CapacityLimiter(1)
+            )
+        finally:
+            limiter.release_on_behalf_of(borrower)
+
+    def _send_until(self, request: Request, ends: float) -> Reply:
+        if (left := ends - time.monotonic()) <= 0:
+            raise DeadlineError(_CROWDED, sent=False)
+        return self.send(replace(request, timeout=left))
 
     def close(self) -> None:
         """Close the database, if one was opened."""
@@ -57,7 +73,7 @@ class LocalTransport:
         """Close the database, if one was opened."""
         from anyio import to_thread
 
-        await to_thread.run_sync(self.close)
+        await to_thread.run_sync(self.close, abandon_on_cancel=True)  # which goes on by itself
 
     def _opened(self) -> Service:
         if (service := self._service) is not None:
@@ -104,6 +120,19 @@ def postgres_service(
         raise ConfigError(_NO_PSYCOPG) from error
     store = PostgresStore(url, connections=connections)
     return Service(Engine(store, embed=embed, now=now))
+
+
+async def _take_place(limiter: anyio.CapacityLimiter, borrower: object, timeout: float) -> None:
+    """Take one of the places of the running event loop, waiting at most so long."""
+    import anyio
+
+    if limiter.available_tokens > 0:
+        limiter.acquire_on_behalf_of_nowait(borrower)
+        return
+    with anyio.move_on_after(timeout) as waiting:
+        await limiter.acquire_on_behalf_of(borrower)
+    if waiting.cancelled_caught:
+        raise DeadlineError(_CROWDED, sent=False)
 
 
 def _limiter() -> anyio.CapacityLimiter:

@@ -80,10 +80,10 @@ class HttpTransport:
         self._begin()
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
         self._census = Census(lambda: httpx.connection(self._target))
         self._idle: list[Connection | httpx.MockedConnection] = []
         self._waiting: deque[SimpleQueue[Connection | httpx.MockedConnection]] = deque()
+        self._pid = os.getpid()  # last: whoever reads it in a forked child finds nothing of the parent's
 
     def send(self, request: Request) -> Reply:
         """Send once, within `request.timeout`."""

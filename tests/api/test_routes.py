@@ -29,7 +29,7 @@ BODIES: dict[AnyRoute, Any] = {
     routes.BULK_IMPORT: {"memories": [{"content": "three"}]},
     routes.UPDATE_MEMORY: {"pinned": True},
     routes.SET_STATE: {"value": {"any": ["json"]}},
-    routes.RESTORE: {"memories": [{"id": "x", "content": "four", "created_at": "2026-11-16T12:00:00Z"}]},
+    routes.RESTORE: {"memories": [{"id": f"1{MEMORY[1:]}", "content": "four", "created_at": "2026-11-16T12:00:00Z"}]},
     routes.UPSERT: {"content": "five", "key": "number"},
     routes.UPDATE: {"content": "Ada drinks black tea"},
     routes.CLEAR_SOME: {"before": "2001-01-01T00:00:00Z"},

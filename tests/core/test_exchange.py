@@ -12,7 +12,9 @@ import pytest
 from kronmem import (
     ConfigError,
     DeadlineError,
+    FanOutError,
     NotFoundError,
+    QuotaError,
     RateLimitError,
     ReplyError,
     Retry,
@@ -21,6 +23,7 @@ from kronmem import (
     UnavailableError,
 )
 from kronmem.core import calls, flows
+from kronmem.core.agent_names import Resolver
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, Pause, exchange
 from kronmem.core.paging import Walk
@@ -160,6 +163,22 @@ def test_retry_after_takes_both_forms_and_ignores_garbage() -> None:
     assert read(format_datetime(datetime.fromtimestamp(1, timezone.utc), usegmt=True)) is None
 
 
+@pytest.mark.parametrize("said", ['{"error": "no_such_thing"}', '["no such thing"]'])
+def test_a_404_may_say_anything(said: str) -> None:
+    for call in (RECALL, calls.update("alice", "m1", calls.MemoryChange(content="x"))):
+        with pytest.raises(NotFoundError):
+            steps(call, Reply(404, f'{{"detail": {said}}}'.encode())).run()
+
+
+@pytest.mark.parametrize("date", ["Mon, 01 Jan 99999999999 00:00:00 GMT", "soon", ""])
+def test_a_used_up_day_ends_at_midnight_by_the_time_of_arrival_without_a_date(date: str) -> None:
+    evening = datetime(2026, 6, 1, 18, tzinfo=timezone.utc).timestamp()
+    spent = b'{"detail": {"error": "daily_quota_exceeded"}}'
+    with pytest.raises(RateLimitError) as caught:
+        steps(RECALL, Reply(429, spent, {"retry-after": "86400", "date": date}, evening)).run()
+    assert caught.value.retry_after == 6 * 3600.0
+
+
 def test_the_deadline_covers_attempts_and_pauses() -> None:
     played = steps(RECALL, 1.0, Reply(503), 8.9, Reply(503), FOUND)
     with pytest.raises(ServerError):
@@ -173,8 +192,41 @@ def test_the_deadline_covers_attempts_and_pauses() -> None:
 def test_a_delete_that_was_done_unheard_is_done() -> None:
     gone = Reply(404, b'{"detail":"Memory not found"}')
     assert steps(FORGET, TransportError("reset"), gone).run() is None
+    assert steps(FORGET, Reply(504), Reply(503), gone).run() is None
     with pytest.raises(NotFoundError):
         steps(FORGET, gone).run()
+
+
+@pytest.mark.parametrize("first", [Reply(503), Reply(429), TransportError("refused", sent=False)])
+def test_a_delete_that_never_arrived_finds_nothing_to_delete(first: Any) -> None:
+    with pytest.raises(NotFoundError):
+        steps(FORGET, first, Reply(404, b'{"detail":"Memory not found"}')).run()
+
+
+class Interrupted(Exception):
+    """Out of a signal handler."""
+
+
+@pytest.mark.parametrize("work", ["_find_or_make", "_rename"])
+def test_a_look_up_that_a_signal_breaks_off_at_its_first_step_is_nobodys(
+    work: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    known = link(clock)
+    remember = calls.remember(calls.Draft("alice", "id-1", "text"))
+    one_agent = Reply(402, b'{"detail":{"limit":1}}')
+    only = Reply(200, b'[{"id":"u1","name":"demo","memory_count":0}]')
+
+    def interrupt(*_: object) -> Any:
+        raise Interrupted
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Resolver, work, interrupt)
+        with pytest.raises(Interrupted):
+            Steps(exchange(remember, known, 10), clock, NO_UUID, only, one_agent, only).run()
+    assert known.names.flights == {}
+    found = Reply(200, b'[{"id":"u2","name":"alice"}]')
+    assert Steps(exchange(RECALL, known, 10), clock, NO_UUID, found, FOUND).run() == []
 
 
 # ── names and ids ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -324,7 +376,7 @@ def test_retries_are_bounded_by_a_budget_that_successes_refill() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [Reply(503, b"{}", {"kronmem-partial": "agent"}), TransportError("a node is away", partial=True)],
+    [Reply(503, b"{}", {"kronmem-unavailable": "agent"}), TransportError("a node is away", partial=True)],
     ids=["served", "direct"],
 )
 def test_agents_on_a_dead_node_keep_the_breaker_closed_for_all_others(answer: Reply | TransportError) -> None:
@@ -373,6 +425,27 @@ def test_a_batch_that_breaks_half_way_says_what_was_stored() -> None:
         played.run()
     assert [memory.id for memory in caught.value.partial.values()] == ["m0"]  # type: ignore[attr-defined] # FanOutError
     assert list(caught.value.causes) == [1]  # type: ignore[attr-defined] # FanOutError
+
+
+def test_a_second_batch_that_fails_says_what_the_first_stored() -> None:
+    clock, stored = Clock(), list[Any]()
+    drafts = [calls.Draft("alice", f"id-{n}", f"text {n}") for n in range(150)]
+    rows = ",".join(f'{{"id":"m{n}","content":"t"}}' for n in range(100))
+    first = Reply(201, f'{{"memories":[{rows}]}}'.encode())
+    with pytest.raises(FanOutError, match="100 memories were stored") as caught:
+        Steps(
+            flows.remember_many(drafts, link(clock), 10, stored), clock, first, Reply(402, b'{"detail":"full"}')
+        ).run()
+    assert [one.id for one in caught.value.partial.values()] == [f"m{n}" for n in range(100)]  # type: ignore[attr-defined] # memories
+    assert isinstance(caught.value.__cause__, QuotaError)
+    assert len(stored) == 100
+
+
+def test_a_first_batch_that_fails_is_the_plain_error() -> None:
+    clock = Clock()
+    drafts = [calls.Draft("alice", f"id-{n}", f"text {n}") for n in range(150)]
+    with pytest.raises(QuotaError):
+        Steps(flows.remember_many(drafts, link(clock), 10, []), clock, Reply(402, b'{"detail":"full"}')).run()
 
 
 def listing(first: int, count: int, total: int) -> Reply:

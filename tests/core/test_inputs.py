@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kronmem import Client, InvalidInputError, KronmemError, Memory
+from kronmem import Client, InvalidInputError, InvalidRequestError, KronmemError, Memory
 from kronmem.core import inputs
 from tests.outbox.services import NOBODY, asked
 from tests.services import RawServer
@@ -120,6 +120,20 @@ BAD_ARGUMENTS = {
     "threshold above": lambda c: c.recall("a", "question", threshold=1.5),
     "threshold below": lambda c: c.recall("a", "question", threshold=-0.1),
     "threshold NaN": lambda c: c.recall("a", "question", threshold=float("nan")),
+    "question None": lambda c: c.recall("a", None),
+    "questions None": lambda c: c.recall_many("a", None),
+    "agents None": lambda c: c.recall_across(None, "question"),
+    "contents None": lambda c: c.remember_many("a", None),
+    "context question None": lambda c: c.inject_context("a", None),
+    "tags of many as text": lambda c: c.recall_many("a", ["question"], tags="work"),
+    "tags across as text": lambda c: c.recall_across(["a"], "question", tags="work"),
+    "tags of many None": lambda c: c.recall_many("a", ["question"], tags=None),
+    "tags across None": lambda c: c.recall_across(["a"], "question", tags=None),
+    "description surrogate": lambda c: c.describe("a", description="\ud800"),
+    "description number": lambda c: c.describe("a", description=5),
+    "description long": lambda c: c.describe("a", description="x" * 10_001),
+    "description metadata object": lambda c: c.describe("a", metadata={"x": object()}),
+    "description metadata list": lambda c: c.describe("a", metadata=[1]),
     "concurrency 0": lambda c: c.recall_many("a", ["question"], concurrency=0),
 }
 
@@ -199,3 +213,13 @@ def test_a_time_without_a_zone_is_local_also_where_clocks_change(
     assert found is not None
     assert found.isoformat() == expected
     assert again == (found if "10-26T02" not in local else found + timedelta(hours=1))
+
+
+@pytest.mark.parametrize("field", ["created_at", "said_at", "expires_at"])
+def test_a_restored_time_without_a_date_in_utc_is_refused(field: str) -> None:
+    with Client("sqlite://") as client:
+        kept = client.remember("bot", "tea")
+        early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+        with pytest.raises((InvalidInputError, InvalidRequestError), match=rf"{field}.*(range|years)"):
+            client.restore("other", [kept.model_copy(update={field: early})])
+        assert [agent.name for agent in client.agents()] == ["bot"]
