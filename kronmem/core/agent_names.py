@@ -84,25 +84,28 @@ class Resolver:
             if known is not None and known != self.stale:
                 return known
             mine = Flight()
-            flight = self.names.flights.setdefault(self.name, mine)
-            if flight is mine:
-                return (yield from self._fly(self.name, mine, self._find_or_make()))
+            try:  # around the entry too: an exception out of a signal handler may come at any point
+                flight = self.names.flights.setdefault(self.name, mine)
+                if flight is mine:
+                    return (yield from self._fly(mine, self._find_or_make()))
+            finally:
+                self._land(self.name, mine)
             yield from self._wait(self.name, flight)
             if flight.done and (flight.found is not None or not self.create):
                 return flight.found
 
-    def _fly(self, key: str, flight: Flight, work: Flow[str | None]) -> Flow[str | None]:
-        try:
-            flight.found = yield from work
-            if flight.found is not None:
-                self.names.ids[self.name] = flight.found
-            else:
-                self.names.ids.pop(self.name, None)
-            flight.done = True
-            return flight.found
-        finally:
-            if self.names.flights.get(key) is flight:
-                del self.names.flights[key]
+    def _fly(self, flight: Flight, work: Flow[str | None]) -> Flow[str | None]:
+        flight.found = yield from work
+        if flight.found is not None:
+            self.names.ids[self.name] = flight.found
+        else:
+            self.names.ids.pop(self.name, None)
+        flight.done = True
+        return flight.found
+
+    def _land(self, key: str, flight: Flight) -> None:
+        if self.names.flights.get(key) is flight:
+            del self.names.flights[key]
 
     def _wait(self, key: str, flight: Flight) -> Flow[None]:
         pause = _FIRST_LOOK
@@ -137,9 +140,13 @@ class Resolver:
         """Give the one empty agent that a demo key is born with the user's name; one name at a time."""
         if _limit(refused) != 1 or len(there) != 1:
             raise _quota(refused, there)
-        while (flight := self.names.flights.setdefault(_ADOPTING, mine := Flight())) is not mine:
-            yield from self._wait(_ADOPTING, flight)
-        return (yield from self._fly(_ADOPTING, mine, self._rename(refused)))
+        mine = Flight()
+        try:
+            while (flight := self.names.flights.setdefault(_ADOPTING, mine)) is not mine:
+                yield from self._wait(_ADOPTING, flight)
+            return (yield from self._fly(mine, self._rename(refused)))
+        finally:
+            self._land(_ADOPTING, mine)
 
     def _rename(self, refused: Reply) -> Flow[str | None]:
         there = yield from self._agents()

@@ -13,15 +13,16 @@ any id that reads as a UUID is 404, not 422                         agent_names:
 other types are refused, episodic ones re-classified                remember_fields, sent_type, memory_json
 a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
 pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
-a newer text hides like ones of every session, pinned ones aside    kronvex_storing.for_server: sessions are pinned
+a PATCH changes no metadata, where own type and pin may be          kronvex_changes: PATCH, or stored anew
+a newer text hides like ones of every session, pinned ones aside    kronvex_bodies.for_server: sessions are pinned
 a text that cannot be embedded is 503, as in an outage              kronvex_storing: a probe tells them apart
 a stalled store and its repeat are both stored                      kronvex_lookups: shown once, surplus deleted
 recall cuts at 20 before tags and own types are looked at           kronvex_lookups: the rest from the listing
 a name in the query adds rows past every filter                     keep, kronvex_lookups
 inject-context holds superseded text, ignores session and type      calls.inject_context: made from the memories
 the listing shows superseded rows                                   paging
-ids are the server's own, and no route reads one memory             kronvex_lookups: by metadata, by an empty PATCH
-a used-up day says Retry-After 86400 and ends at midnight UTC       kronvex_detection.until_midnight
+ids are the server's own, and no route reads one memory             kronvex_lookups: by metadata, by the listing
+a used-up day says Retry-After 86400 and ends at midnight UTC       retry_after
 every 50th store merges like rows without session, tags and id      said: by forget and README; pinned ones are spared
 """
 
@@ -116,6 +117,11 @@ def times(within: MemoryFilter) -> dict[str, str]:
     """The bounds of a read in time, as our own service takes them."""
     bounds = {"since": within.since, "until": within.until}
     return {name: time.isoformat() for name, time in bounds.items() if time is not None}
+
+
+def is_kept(memory_type: str) -> bool:
+    """Does the server know this type, once a memory is stored?"""
+    return memory_type in _KEPT or memory_type == "episodic"
 
 
 def sent_type(memory_type: str | None) -> str | None:

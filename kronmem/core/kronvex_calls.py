@@ -11,6 +11,7 @@ from pydantic_core import to_json
 
 from kronmem.api import paths
 from kronmem.core import memory_json
+from kronmem.core.kronvex import MOST_HITS
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply
 
@@ -42,6 +43,12 @@ def delete(agent_id: str, memory_id: str) -> Call[None]:
 def restore(agent_id: str, memory_id: str) -> Call[None]:
     """Bring a deleted row back; it counts as one memory of the month."""
     return Call("restore", "POST", f"{_memory(memory_id)}/restore", _done, agent_id)
+
+
+def near(agent_id: str, content: str, similarity: float) -> Call[Reply]:
+    """The rows that are as similar to a text as that, the reply as it comes."""
+    body = to_json({"query": content, "top_k": MOST_HITS, "threshold": similarity})
+    return Call("recall", "POST", paths.RECALL, as_it_is, agent_id, (), body, JSON)
 
 
 def patch(agent_id: str, memory_id: str, fields: dict[str, JsonValue]) -> Call[memory_json.WireMemory]:
@@ -81,6 +88,11 @@ def searchable(content: str) -> str:
 
 def _memory(memory_id: str) -> str:
     return paths.fill(paths.MEMORY, memory=quote(memory_id, safe=""))
+
+
+def as_it_is(reply: Reply) -> Reply:
+    """Read nothing: the reply itself is the answer."""
+    return reply
 
 
 def _done(_: Reply) -> None:

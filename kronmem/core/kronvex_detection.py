@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from email.utils import parsedate_to_datetime
 from typing import cast
 
 from kronmem.core.wire import Reply, detail
@@ -18,18 +16,6 @@ def cannot_embed(reply: Reply) -> bool:
     """Did the server fail to embed the text? It says so with the same 503 in an outage and for a text too long."""
     said = detail(reply) if reply.status == 503 else None
     return isinstance(said, dict) and cast("dict[str, object]", said).get("error") == "embedding_unavailable"
-
-
-def until_midnight(reply: Reply) -> Reply:
-    """A used-up day ends at midnight UTC, although its Retry-After says a whole day."""
-    said = detail(reply) if reply.status == 429 else None
-    if not isinstance(said, dict) or cast("dict[str, object]", said).get("error") != "daily_quota_exceeded":
-        return reply
-    try:
-        now = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
-    except (ValueError, TypeError):
-        now = reply.at
-    return replace(reply, headers={**reply.headers, "retry-after": str(86_400 - now % 86_400)})
 
 
 def wants_uuid(reply: Reply) -> bool:

@@ -28,7 +28,7 @@ def unused(draft: Draft, asker: Asker) -> Flow[None]:
     index = known.pop(draft.agent_id, {})
     known[draft.agent_id] = index
     while len(known) > MOST_AGENTS:
-        del known[next(iter(known))]
+        known.pop(next(iter(list(known)), ""), None)  # another thread may have dropped it
     yield from _read(draft.agent_id, index, asker)
     if _clashes(draft, index):
         index.clear()  # the row may have been deleted since it was read
@@ -40,11 +40,13 @@ def unused(draft: Draft, asker: Asker) -> Flow[None]:
 def _read(agent_id: str, index: dict[str, tuple[frozenset[str], int]], asker: Asker) -> Flow[None]:
     """Add the rows that are newer than any in the index: the listing begins with the newest."""
     number = 1
+    newer: dict[str, tuple[frozenset[str], int]] = {}
     while True:
         rows = (yield from asker.ask(server.page(agent_id, number))).memories
         fresh = [row for row in rows if row.id not in index]
-        index.update((row.id, (row.ids, _words(row))) for row in fresh)
+        newer.update((row.id, (row.ids, _words(row))) for row in fresh)
         if len(fresh) < len(rows) or len(rows) < server.PER_PAGE:
+            index.update(newer)  # all at once: after a walk that broke off, the next one must not stop half-way
             return
         number += 1
 

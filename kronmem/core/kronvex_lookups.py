@@ -17,7 +17,7 @@ from kronmem.core.filters import MemoryFilter
 from kronmem.core.memory_json import WireMemory
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Reply, status_error
-from kronmem.errors import KronmemError, NotFoundError
+from kronmem.errors import InvalidRequestError, KronmemError, NotFoundError
 from kronmem.models import Hit
 
 MERGED = "Memory not found. Kronvex may have merged it with others of its agent; clear() deletes what came of it."
@@ -57,30 +57,46 @@ def recalled(asked: RecallQuery, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
     """Read a recall; delete the duplicates it shows, and look behind the 20 hits for memories that pass the filter."""
     if reply.status >= 300:
         raise status_error(reply)
-    found = memory_json.scored(reply, asked.agent_id)
+    found = memory_json.scored(reply, asked.agent_id) or []
     surplus = duplicates(row for row, _ in found)
-    alive = [hit for row, hit in found if not row.superseded and row.id not in surplus]
-    hits = asked.keep(sorted(alive, key=lambda hit: -hit.similarity))
+    hits = _kept(asked, found, surplus)
     yield from drop(asked.agent_id, surplus, asker)
     if asked.unsent and len(hits) < asked.limit and len(found) >= kronvex.MOST_HITS:
         hits += yield from _behind(asked, {row.id for row, _ in found}, asker)
     return hits[: asked.limit]
 
 
-def filled(asked: RecallQuery, reply: Reply, asker: Asker, *, fill: bool) -> Flow[list[Hit]]:
-    """Read an injected context; with fewer memories than wanted, one page of the listing fills it up."""
+def filled(asked: RecallQuery, reply: Reply, asker: Asker, *, fill: bool) -> Flow[list[Hit] | None]:
+    """Read an injected context; with fewer memories than wanted, one page of the listing fills it up.
+
+    None: the reply lists no memories at all, only its own text.
+    """
     if reply.status >= 300:
         raise status_error(reply)
-    listed, _ = memory_json.context(reply, asked.agent_id)
-    hits = asked.keep(listed or [])
-    if not fill or len(hits) >= asked.limit:
-        return hits
-    page = yield from asker.ask(server.page(asked.agent_id, 1))
-    alive = [memory_json.unscored(row, asked.agent_id) for row in page.memories if not row.superseded]
-    shown = {hit.memory.id for hit in hits}
-    rest = asked.keep([hit for hit in alive if hit.memory.id not in shown])
-    rest.sort(key=lambda hit: (not hit.memory.pinned, hit.memory.memory_type not in ("preference", "decision")))
-    return [*hits, *rest][: asked.limit]
+    found = memory_json.scored(reply, asked.agent_id)
+    if found is None:
+        return None
+    rows = {row.id: row for row, _ in found}
+    surplus = duplicates(rows.values())
+    hits = _kept(asked, found, surplus)
+    if fill and len(hits) < asked.limit:
+        page = yield from asker.ask(server.page(asked.agent_id, 1))
+        more = [(row, memory_json.unscored(row, asked.agent_id)) for row in page.memories if row.id not in rows]
+        surplus = duplicates((*rows.values(), *(row for row, _ in more)))
+        more.sort(key=lambda one: _by_rank(one[1]))
+        hits = [*_kept(asked, found, surplus), *_kept(asked, more, surplus)][: asked.limit]
+    yield from drop(asked.agent_id, surplus, asker)
+    return hits
+
+
+def _kept(asked: RecallQuery, found: Iterable[tuple[WireMemory, Hit]], surplus: set[str]) -> list[Hit]:
+    """The hits that are alive and pass the filter, best first; those without a score in their order."""
+    alive = [hit for row, hit in found if not row.superseded and row.id not in surplus]
+    return asked.keep(sorted(alive, key=lambda hit: -hit.similarity))
+
+
+def _by_rank(hit: Hit) -> tuple[bool, bool]:
+    return (not hit.memory.pinned, hit.memory.memory_type not in ("preference", "decision"))
 
 
 def _behind(asked: RecallQuery, shown: set[str], asker: Asker) -> Flow[list[Hit]]:
@@ -106,7 +122,7 @@ def duplicates(rows: Iterable[WireMemory]) -> set[str]:
     surplus = {row.id for row in rows if row.id in former}
     for row in rows:
         own = (row.ours or {}).get("id")
-        if not isinstance(own, str) or row.superseded:
+        if not isinstance(own, str) or row.superseded or row.id in surplus:
             continue
         older = first.setdefault((own, row.content), row)
         if older is not row:
@@ -137,6 +153,23 @@ def listed(agent_id: str, reply: Reply, asker: Asker) -> Flow[memory_json.WirePa
     return page
 
 
+def current(agent_id: str, memory_id: str, asker: Asker) -> Flow[WireMemory]:
+    """The row that is this memory now, by any id it is known under. The server reads out deleted rows too: only what
+    it lists is there."""
+    try:
+        read = yield from asker.ask(server.patch(agent_id, memory_id, {}))
+    except (NotFoundError, InvalidRequestError):  # an id of ours, or no UUID at all
+        rows = yield from server.rows(agent_id, asker)
+        mine = [row for row in rows if memory_id in row.ids]
+    else:
+        mine = yield from _same(agent_id, read, asker)
+    if not mine:
+        raise NotFoundError(MERGED, status=404)
+    surplus = duplicates(mine)
+    yield from drop(agent_id, surplus, asker)
+    return min(mine, key=lambda row: (row.superseded, row.id in surplus))
+
+
 def forgotten(agent_id: str, memory_id: str, reply: Reply, asker: Asker) -> Flow[None]:
     """Finish a delete: every duplicate too; an id that the server does not know may be one of ours."""
     if reply.status == 422:  # ids are checked before they are sent, so this one is no UUID
@@ -147,21 +180,22 @@ def forgotten(agent_id: str, memory_id: str, reply: Reply, asker: Asker) -> Flow
         gone = yield from asker.ask(server.patch(agent_id, memory_id, {}))
     except NotFoundError:
         return (yield from _forget_own(agent_id, memory_id, asker))
-    others = yield from _others(agent_id, gone, asker)
+    others = [] if gone.ours is None else (yield from _same(agent_id, gone, asker))
     yield from _delete(agent_id, others, asker)
     if reply.status == 404 and not others:
         raise NotFoundError(MERGED, status=404)
     return None
 
 
-def _others(agent_id: str, gone: WireMemory, asker: Asker) -> Flow[list[WireMemory]]:
-    """The rows that are the same memory as a deleted one: its duplicates, or the row that took its place."""
-    own = (gone.ours or {}).get("id")
-    if own is None:
-        return []
-    alike = yield from server.like(agent_id, gone.content, asker)
-    same = (row for row in alike if (row.ours or {}).get("id") == own and row.content == gone.content)
-    return [*same, *(row for row in alike if row.id != gone.id and gone.id in row.ids)]
+def _same(agent_id: str, one: WireMemory, asker: Asker) -> Flow[list[WireMemory]]:
+    """The listed rows that are the same memory as one: itself, its duplicates, or the row that took its place."""
+    own = (one.ours or {}).get("id")
+    alike = yield from server.like(agent_id, one.content, asker)
+    return [
+        row
+        for row in alike
+        if one.id in row.ids or (own is not None and (row.ours or {}).get("id") == own and row.content == one.content)
+    ]
 
 
 def _forget_own(agent_id: str, memory_id: str, asker: Asker) -> Flow[None]:

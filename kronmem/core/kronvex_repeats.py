@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from kronmem.core import memory_json
@@ -32,17 +32,23 @@ def change(draft: Draft, own: WireMemory, now: datetime) -> RepeatEffect | None:
     old = memory_json.to_memory(own, draft.agent_id)
     tags = tuple(dict.fromkeys((*old.tags, *draft.tags)))
     metadata = draft.metadata or old.metadata
-    end = _later(own.expires_at, _end(draft, now))
+    before = end_of(own)
+    end = _later(before, _end(draft, now))
     pinned = old.pinned or draft.pinned
     stays = tags == old.tags and metadata == old.metadata
-    if stays and pinned == old.pinned and (pinned or _same_end(end, own.expires_at)):
+    if stays and pinned == old.pinned and (pinned or _same_end(end, before)):
         return None
     if stays and not own.pinned and (pinned or end is None):
         # A pin clears the end, and unpinning does not bring it back.
         return RepeatEffect(pins=(True,) if pinned else (True, False))
-    ttl = {} if pinned or end is None else {"ttl_seconds": max(60, round((end - now).total_seconds()))}
+    ttl = {} if pinned else lifetime(end, now)
     anew = replace(draft, memory_type=old.memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl=ttl)
     return RepeatEffect(anew)
+
+
+def lifetime(end: datetime | None, now: datetime) -> dict[str, int]:
+    """The rest of a lifetime, as a store takes it: at least the shortest that the server allows."""
+    return {} if end is None else {"ttl_seconds": max(60, round((end - now).total_seconds()))}
 
 
 def _end(draft: Draft, now: datetime) -> datetime | None:
@@ -61,7 +67,14 @@ def _same_end(one: datetime | None, other: datetime | None) -> bool:
 
 def ended(row: WireMemory, now: datetime) -> bool:
     """Has its lifetime run out, by the clock of the server?"""
-    return row.expires_at is not None and row.expires_at <= now
+    end = end_of(row)
+    return end is not None and end <= now
+
+
+def end_of(row: WireMemory) -> datetime | None:
+    """The end of its lifetime; a time without a zone is UTC."""
+    end = row.expires_at
+    return end if end is None or end.tzinfo else end.replace(tzinfo=timezone.utc)
 
 
 def same_words(one: str, other: str) -> bool:

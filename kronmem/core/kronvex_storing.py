@@ -7,22 +7,18 @@ returned: it is set aside (deleted softly, noted in the journal first), the draf
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-from pydantic_core import to_json
-
-from kronmem.api import paths
-from kronmem.api.ids import RESERVED
 from kronmem.core import kronvex_calls as server
 from kronmem.core import kronvex_detection, memory_json
 from kronmem.core import kronvex_repeats as repeats
+from kronmem.core.kronvex_bodies import store
 from kronmem.core.memory_json import WireMemory
+from kronmem.core.retry_after import clock
 from kronmem.core.steps import Aside, Asker, Flow, RepairJournal, local
-from kronmem.core.wire import Call, Reply, status_error
+from kronmem.core.wire import Reply, status_error
 from kronmem.errors import (
     ConflictError,
     DeadlineError,
@@ -39,15 +35,17 @@ if TYPE_CHECKING:
 
 MOST_ASIDE = 5
 """So many rows may be in the way of one memory: each restore costs one memory of the month."""
-MOST_FORMER = 20
-"""So many former ids of a memory that was stored anew are kept with it, at 37 bytes each in its metadata: whoever holds
-an older one has slept through twenty changes."""
 LEAST_TIME = 1.0
-"""Seconds that must be left before a row is set aside: about three requests, so that it is back by the deadline."""
+"""Seconds kept for bringing rows back, about three requests: a store after a delete gets the rest of the time, and no
+row is deleted with less than twice as much left."""
 USED = "This id was already used for another memory"
 IN_THE_WAY = (
     "Kronvex takes this text for a memory of another session or with other words, and that one {why}. Nothing was "
     "stored: say it in other words, or use one agent per user."
+)
+NOT_ANEW = (
+    "At Kronvex tags, metadata, a lifetime, a type of your own and the pin of a session's memory change only if it is "
+    "stored anew, and {why}. Nothing was changed."
 )
 
 
@@ -64,7 +62,22 @@ def stored(draft: Draft, reply: Reply, asker: Asker) -> Flow[Memory]:
     answer = _answer(reply)
     if not answer.row.deduplicated:
         return memory_json.memory(reply, draft.agent_id)
-    return (yield from _Folded(draft, asker).run(answer))
+    repair = _Folded(draft, asker)
+    return (yield from repair.run(repair.settle(answer)))
+
+
+def renew(draft: Draft, own: WireMemory, asker: Asker) -> Flow[Memory]:
+    """Store a memory anew in the place of its own row, which comes back if that fails; `unsafe` was asked before."""
+    repair = _Folded(draft, asker)
+    memory = yield from repair.run(repair.renew(own))
+    return memory.model_copy(update={"deduplicated": False})
+
+
+def unsafe(own: WireMemory, asker: Asker) -> str | None:
+    """Why a row must not be deleted for a moment; None: it may."""
+    if own.ours is None:
+        return "this one was not stored by kronmem"
+    return "without an outbox that could lose it" if asker.journal is None else None
 
 
 def recover(journal: RepairJournal, asker: Asker) -> Flow[None]:
@@ -74,23 +87,21 @@ def recover(journal: RepairJournal, asker: Asker) -> Flow[None]:
         yield from local(partial(journal.clear, entry))
 
 
-def for_server(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The body of a store as the vendor's own server should get it.
-
-    It lets a newer text hide like ones of any session, but never a pinned one: a memory of a session without a
-    lifetime is sent pinned, and the user's own flag travels with our metadata. It dates a memory by its arrival.
-    """
-    fields = {**fields, "metadata": _undated(cast("dict[str, JsonValue]", fields["metadata"]))}
-    if "session_id" not in fields or fields.get("pinned") or "ttl_days" in fields or "ttl_seconds" in fields:
-        return fields
-    metadata = cast("dict[str, JsonValue]", fields["metadata"])
-    ours = cast("dict[str, JsonValue]", metadata[RESERVED])
-    return {**fields, "pinned": True, "metadata": {**metadata, RESERVED: {**ours, "pinned": False}}}
-
-
-def _undated(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    ours = cast("dict[str, JsonValue]", metadata[RESERVED])
-    return {**metadata, RESERVED: {name: value for name, value in ours.items() if name != "said_at"}}
+def resume(abandoned: list[Aside], asker: Asker) -> Flow[None]:
+    """Bring back the rows that a cancelled call of this client left deleted, within half of the time there is."""
+    while abandoned:
+        entry = abandoned.pop()
+        try:
+            yield from _bring_back(entry, asker, keep=asker.left() / 2)
+            if (journal := asker.journal) is not None:
+                yield from local(partial(journal.clear, entry))
+        except StatusError:
+            return  # the journal has it still
+        except BaseException as error:
+            abandoned.append(entry)
+            if isinstance(error, KronmemError):
+                return  # the next call tries again
+            raise
 
 
 def _tried_again(draft: Draft, refused: Reply, asker: Asker) -> Flow[Reply]:
@@ -100,7 +111,7 @@ def _tried_again(draft: Draft, refused: Reply, asker: Asker) -> Flow[Reply]:
     except KronmemError:
         return refused
     try:
-        return (yield from asker.ask(_store(draft, attempts=1)))
+        return (yield from asker.ask(store(draft, attempts=1)))
     except StatusError as error:
         if error.status != 503:
             raise
@@ -109,23 +120,6 @@ def _tried_again(draft: Draft, refused: Reply, asker: Asker) -> Flow[Reply]:
         "tokens, about 32,000 Latin letters or 8,000 Chinese characters; shorten or split the text",
         status=422,
     )
-
-
-def _store(draft: Draft, former: frozenset[str] = frozenset(), attempts: int | None = None) -> Call[Reply]:
-    """Store once more, the reply as it comes."""
-    fields = for_server(draft.fields())
-    if former:
-        metadata = cast("dict[str, JsonValue]", fields["metadata"])
-        ours = cast("dict[str, JsonValue]", metadata[RESERVED])
-        was: list[JsonValue] = [*sorted(former)[:MOST_FORMER]]
-        fields = {**fields, "metadata": {**metadata, RESERVED: {**ours, "was": was}}}
-    headers = (*server.JSON, ("idempotency-key", draft.client_id))
-    path = paths.REMEMBER
-    return Call("remember", "POST", path, _as_it_is, draft.agent_id, (), to_json(fields), headers, attempts=attempts)
-
-
-def _as_it_is(reply: Reply) -> Reply:
-    return reply
 
 
 @dataclass(frozen=True)
@@ -137,11 +131,7 @@ class _Answer:
 
 
 def _answer(reply: Reply) -> _Answer:
-    try:  # the server's own clock decides what has run out
-        now = parsedate_to_datetime(reply.headers.get("date", ""))
-    except (ValueError, TypeError):
-        now = datetime.fromtimestamp(reply.at, timezone.utc)
-    return _Answer(memory_json.row(reply), now)
+    return _Answer(memory_json.row(reply), clock(reply))  # the server's own clock decides what has run out
 
 
 @dataclass
@@ -152,23 +142,30 @@ class _Folded:
     asker: Asker
     aside: list[Aside] = field(default_factory=lambda: list[Aside]())
     replaced: list[Aside] = field(default_factory=lambda: list[Aside]())
-    former: frozenset[str] = frozenset()
+    former: tuple[str, ...] = ()
     deleted: int = 0
     looked: bool = False
 
-    def run(self, answer: _Answer) -> Flow[Memory]:
-        """Settle it, then bring back the rows that were set aside, whether it went well or not."""
+    def run(self, work: Flow[Memory]) -> Flow[Memory]:
+        """Do it, then bring back the rows that were set aside, whether it went well or not."""
         try:
-            memory = yield from self._settle(answer)
+            try:
+                memory = yield from work
+            except KronmemError:
+                yield from self._restore([*self.aside, *self.replaced])
+                raise
+            yield from self._restore([*self.aside])
+            for entry in [*self.replaced]:
+                yield from self._clear(entry)
         except KronmemError:
-            yield from self._restore([*self.aside, *self.replaced])
             raise
-        yield from self._restore(self.aside)
-        for entry in self.replaced:
-            yield from self._clear(entry)
+        except BaseException:  # cancelled, so nothing more can be sent: the next call brings them back
+            self.asker.abandoned.extend([*self.aside, *self.replaced])
+            raise
         return memory
 
-    def _settle(self, answer: _Answer) -> Flow[Memory]:
+    def settle(self, answer: _Answer) -> Flow[Memory]:
+        """Make way for the draft until it is stored, or find the row that it already is."""
         wanted = self.draft
         while True:
             own = yield from self._own(answer)
@@ -181,12 +178,29 @@ class _Folded:
                 if change.anew is None:
                     return self._known((yield from self._patched(own, change)))
                 wanted = change.anew
+                if why := unsafe(own, self.asker):
+                    raise ConflictError(NOT_ANEW.format(why=why), status=409)
                 yield from self._replace(own)
-            reply = yield from self.asker.ask(_store(wanted, self.former))
-            answer = _answer(reply)
-            if not answer.row.deduplicated:
-                memory = memory_json.memory(reply, self.draft.agent_id)
-                return memory.model_copy(update={"deduplicated": bool(self.former)})
+            stored = yield from self._store(wanted)
+            if isinstance(stored, Memory):
+                return stored
+            answer = stored
+
+    def renew(self, own: WireMemory) -> Flow[Memory]:
+        """Store the draft in the place of the own row."""
+        yield from self._replace(own)
+        stored = yield from self._store(self.draft)
+        return stored if isinstance(stored, Memory) else (yield from self.settle(stored))
+
+    def _store(self, wanted: Draft) -> Flow[Memory | _Answer]:
+        """The stored memory, or the row that it was folded into."""
+        keep = LEAST_TIME if self.aside or self.replaced else 0.0
+        reply = yield from self.asker.ask(store(wanted, self.former), keep)
+        answer = _answer(reply)
+        if answer.row.deduplicated:
+            return answer
+        memory = memory_json.memory(reply, self.draft.agent_id)
+        return memory.model_copy(update={"deduplicated": bool(self.former)})
 
     def _patched(self, own: WireMemory, change: repeats.RepeatEffect) -> Flow[WireMemory]:
         for pinned in change.pins:
@@ -219,11 +233,9 @@ class _Folded:
 
     def _replace(self, own: WireMemory) -> Flow[None]:
         """Delete the own row, which comes back if it cannot be stored anew."""
-        if own.ours is None:
-            raise ConflictError(IN_THE_WAY.format(why="was not stored by kronmem"), status=409)
-        entry = Aside(self.draft.agent_id, own.id)
-        self.former |= own.ids
-        yield from self._delete(entry, self.replaced)
+        former = dict.fromkeys((*self.former, *own.lineage))
+        self.former = tuple(one for one in former if one != self.draft.client_id)
+        yield from self._delete(Aside(self.draft.agent_id, own.id), self.replaced)
 
     # ── rows in the way ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -241,7 +253,7 @@ class _Folded:
     def _delete(self, entry: Aside, noted: list[Aside] | None) -> Flow[None]:
         if self.deleted == MOST_ASIDE:
             raise ConflictError(IN_THE_WAY.format(why=f"is one of more than {MOST_ASIDE}"), status=409)
-        if self.asker.left() < LEAST_TIME:
+        if self.asker.left() < 2 * LEAST_TIME:
             raise DeadlineError("not enough time is left to set a memory aside and bring it back", sent=False)
         self.deleted += 1
         journal = self.asker.journal
@@ -255,11 +267,12 @@ class _Folded:
             return
 
     def _restore(self, entries: list[Aside]) -> Flow[None]:
-        """Bring rows back; one that cannot be brought back now stays in the journal."""
-        for entry in reversed(entries):
+        """Bring rows back; one that cannot be brought back now stays in the journal, and the next call tries again."""
+        for entry in entries[::-1]:
             try:
                 yield from _bring_back(entry, self.asker)
             except KronmemError:
+                self.asker.abandoned.append(entry)
                 continue
             yield from self._clear(entry)
 
@@ -268,12 +281,14 @@ class _Folded:
             if (journal := self.asker.journal) is not None:
                 yield from local(partial(journal.clear, entry))
         except KronmemError:
-            return  # the next start finds the row restored, and clears it then
+            pass  # the next start finds the row restored, and clears it then
+        for noted in (self.aside, self.replaced):
+            noted[:] = [one for one in noted if one != entry]
 
 
-def _bring_back(entry: Aside, asker: Asker) -> Flow[None]:
+def _bring_back(entry: Aside, asker: Asker, keep: float = 0.0) -> Flow[None]:
     try:
-        yield from asker.ask(server.restore(entry.agent_id, entry.memory_id))
+        yield from asker.ask(server.restore(entry.agent_id, entry.memory_id), keep)
     except StatusError as error:
         if error.status not in (404, 409):  # gone for good, or not deleted
             raise

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
+from kronmem import TransportError
 from kronmem.core import calls, flows
 from kronmem.core.exchange import Link, Local, exchange
 from kronmem.core.retries import Retry
@@ -30,7 +31,7 @@ class Disk:
         self.entries.append(entry)
 
     def clear(self, entry: Aside) -> None:
-        self.entries.remove(entry)
+        self.entries = [one for one in self.entries if one != entry]
 
     def unfinished(self) -> list[Aside]:
         return list(self.entries)
@@ -43,6 +44,8 @@ class Process:
     server: KronvexServer
     disk: Disk | None
     kill_before: int | None = None
+    cancelled: bool = False
+    """Only the call is given up, as by a cancelled task or an interrupt: its flow hears of it."""
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -60,9 +63,16 @@ class Process:
             step = next(flow)
             while True:
                 if self.steps == self.kill_before:
+                    if self.cancelled:
+                        flow.throw(Killed())
                     raise Killed
                 self.steps += 1
-                step = flow.send(self._do(step))
+                try:
+                    reply = self._do(step)
+                except TransportError as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(reply)
         except StopIteration as stop:
             return stop.value
 

@@ -23,12 +23,6 @@ WAIT = 30.0
 
 
 @pytest.fixture
-def server() -> Iterator[KronvexServer]:
-    with KronvexServer() as server:
-        yield server
-
-
-@pytest.fixture
 def client(server: KronvexServer, kind: str, tmp_path: Path) -> Iterator[Any]:
     with shell(kind, server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
         yield client
@@ -50,6 +44,15 @@ def test_a_queued_text_of_two_sessions_is_two_memories(client: Any, alice: Agent
     assert client.outbox.flush(WAIT) == 0
     assert kept(alice) == [("alpha bravo", "one"), ("alpha bravo", "two")]
     assert client.outbox.dead() == []
+
+
+def test_a_hasty_client_has_its_queued_memories_repaired_too(server: KronvexServer, tmp_path: Path) -> None:
+    """A repair takes several requests: the thread gives it the time, since nobody waits."""
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=1.5) as client:
+        client.remember("alice", "alpha bravo", session_id="one")
+        client.remember_later("alice", "alpha bravo", session_id="two")
+        assert client.outbox.flush(WAIT) == 0
+        assert {one.session_id for one in server.agents[0].kept()} == {"one", "two"}
 
 
 def test_queued_paris_berlin_paris_is_paris(client: Any, alice: Agent) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -11,22 +10,11 @@ import pytest
 from kronmem import NotFoundError
 from tests.kronvex.stores import counted, mark, row
 from tests.services import KronvexServer
+from tests.services.raw import RawServer, respond
 from tests.services.rows import Agent
 from tests.shells import shell
 
 UNKNOWN = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
-
-
-@pytest.fixture
-def server() -> Iterator[KronvexServer]:
-    with KronvexServer() as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: KronvexServer, kind: str) -> Iterator[Any]:
-    with shell(kind, server.url, api_key=server.key) as client:
-        yield client
 
 
 @pytest.fixture
@@ -72,6 +60,34 @@ def test_a_context_holds_no_superseded_text(client: Any, alice: Agent) -> None:
     block = client.inject_context("alice", "What about Billing")
     assert "ninety" in block
     assert "eighty" not in block
+
+
+def test_a_context_shows_a_duplicate_once_and_deletes_the_surplus(client: Any, alice: Agent) -> None:
+    for content in ("alpha bravo", "charlie delta"):  # one that answers, and one that fills up
+        for _ in range(2):
+            row(alice, content, metadata=mark(content))
+    block = client.inject_context("alice", "alpha bravo")
+    assert (block.count("alpha bravo"), block.count("charlie delta")) == (1, 1)
+    assert sorted(texts_of(alice)) == ["alpha bravo", "charlie delta"]
+
+
+def test_a_context_is_filled_with_the_pinned_and_the_preferred_before_the_newest(client: Any, alice: Agent) -> None:
+    row(alice, "the pinned one", pinned=True)
+    row(alice, "the preferred one", memory_type="preference")
+    for number in range(10):
+        row(alice, f"{number} thing{number}")
+    block = client.inject_context("alice", "zulu", limit=3)
+    shown = [block.find(text) for text in ("the pinned one", "the preferred one", "9 thing9")]
+    assert -1 not in shown
+    assert shown == sorted(shown)
+    assert "8 thing8" not in block
+
+
+def test_a_reply_that_lists_no_memories_at_all_is_shown_as_it_came(kind: str) -> None:
+    vendor = respond(200, {"x-kronvex-version": "0.4.0"}, {"context_block": "The user likes tea"})
+    with RawServer([vendor]) as server, shell(kind, server.url, outbox=False) as client:
+        assert "The user likes tea" in client.inject_context("alice", "tea")
+        assert len(server.requests) == 1
 
 
 def test_a_list_holds_no_superseded_memory(client: Any, alice: Agent) -> None:

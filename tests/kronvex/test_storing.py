@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from kronmem import ConflictError, InvalidInputError, Retry, ServerError
+from kronmem import ConflictError, DeadlineError, InvalidInputError, Retry, ServerError
 from kronmem.core import calls
 from tests.kronvex.stepping import Disk, Killed, Process, draft
 from tests.kronvex.stores import counted, mark, row
 from tests.services import KronvexServer
+from tests.services.raw import RawServer, respond
 from tests.services.rows import Agent, Row
 from tests.shells import shell
 
@@ -206,6 +207,41 @@ def test_what_a_repeat_adds_is_applied(
     assert [one for one in client.memories("alice") if one.content == "alpha bravo"] == []
 
 
+def test_without_a_journal_the_own_row_is_not_deleted_either(server: KronvexServer, client: Any, alice: Agent) -> None:
+    client.inner._wiring.link.journal = None
+    first = client.remember("alice", "alpha bravo", tags=["x"])
+    with counted(server) as sent, pytest.raises(ConflictError, match="without an outbox"):
+        client.remember("alice", "alpha bravo", tags=["y"])
+    assert sent == ["POST remember"]
+    assert client.remember("alice", "alpha bravo").id == first.id
+
+
+class Stalled(Process):
+    """Its clock runs to the deadline of every store that follows a delete."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.time = 0.0
+        self.link.now = lambda: self.time
+
+    def _do(self, step: Any) -> Any:
+        if self.disk and self.disk.entries and getattr(step, "path", "").endswith("/remember"):
+            self.time += step.timeout
+            raise DeadlineError("too slow")
+        return super()._do(step)
+
+
+def test_the_own_row_is_back_by_the_deadline_when_it_cannot_be_stored_anew(server: KronvexServer) -> None:
+    server.agents.append(agent := Agent("alice", server.key, NOW))
+    wanted, _ = own_row(agent)
+    process = Stalled(server, disk := Disk())
+    with pytest.raises(DeadlineError, match="too slow"):
+        process.call(calls.remember(wanted))
+    assert [(one.content, one.deleted) for one in agent.rows] == [("alpha bravo", False)]
+    assert (disk.entries, process.link.abandoned) == ([], [])
+    assert process.time <= 9.0
+
+
 def test_one_id_with_two_texts_is_a_conflict_when_the_server_folds_them(client: Any, alice: Agent) -> None:
     own = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
     long = "the long story of {} and how it was told again and again with many more words about one two three four five"
@@ -231,6 +267,44 @@ def test_one_id_with_two_texts_is_a_conflict_on_any_machine(server: KronvexServe
         assert sent == ["GET memories", "POST remember"]
         here.forget("alice", own)
         assert here.remember("alice", "charlie delta", memory_id=own).content == "charlie delta"
+
+
+def test_an_id_is_looked_for_to_the_end_after_a_walk_that_broke_off(
+    server: KronvexServer, alice: Agent, kind: str
+) -> None:
+    own = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
+    row(alice, "alpha bravo", metadata=mark(own))
+    for number in range(120):
+        row(alice, f"{number} thing{number}")
+
+    def break_off(request: Any) -> None:
+        if request.query.get("page") == "2":
+            server.refuse.add("GET")
+
+    server.on_request = break_off
+    with shell(kind, server.url, api_key=server.key, outbox=False, retry=Retry(attempts=1)) as here:
+        with pytest.raises(ServerError):
+            here.remember("alice", "charlie delta", memory_id=own)
+        server.on_request, server.refuse = None, set()
+        with pytest.raises(ConflictError, match="already used"):
+            here.remember("alice", "charlie delta", memory_id=own)
+
+
+def test_a_memory_keeps_the_newest_of_its_former_ids(client: Any, alice: Agent) -> None:
+    known = [client.remember("alice", "alpha bravo", metadata={"n": number}).id for number in range(16)]
+    (kept,) = [one for one in alice.kept() if one.content == "alpha bravo"]
+    was = kept.metadata["kronmem"]["was"]
+    assert (kept.id, len(was)) == (known[-1], 20)
+    assert [one for one in was if one in known] == known[-2:-12:-1]  # one in two is an id of ours
+
+
+@pytest.mark.parametrize("date", ["Mon, 01 Jan 99999999999 00:00:00 GMT", "Mon, 01 Jun 2026 00:00:00 -0000", "soon"])
+def test_a_fold_is_read_by_any_date_and_any_end(kind: str, date: str) -> None:
+    stored = {"id": "1", "content": "alpha bravo", "deduplicated": True, "expires_at": "2099-01-01T00:00:00"}
+    vendor = respond(201, {"x-kronvex-version": "0.4.0", "date": date}, {**stored, "metadata": mark("k1")})
+    with RawServer([vendor]) as server, shell(kind, server.url, outbox=False) as client:
+        assert client.remember("alice", "alpha bravo", ttl_days=1).deduplicated
+        assert len(server.requests) == 1
 
 
 def forget_all_names(client: Any) -> None:
@@ -346,5 +420,31 @@ def test_a_kill_at_any_step_loses_nothing_and_doubles_nothing(scene: Scene) -> N
         alive = [one for one in agent.kept() if one not in others and not one.superseded_by]
         assert [(one.content, one.session_id) for one in alive] == [("alpha bravo", wanted.session_id)], kill_before
         assert set(wanted.tags) <= set(alive[0].metadata["kronmem"].get("tags", []))
+    else:
+        pytest.fail("it never came to its end")
+
+
+@pytest.mark.parametrize("scene", [other_session, superseded, own_row, own_row_and_another])
+def test_what_a_cancelled_call_had_set_aside_is_back_with_the_next_call(scene: Scene) -> None:
+    for kill_before in range(100):
+        server, disk = KronvexServer(clock=lambda: NOW), Disk()
+        agent = Agent("alice", server.key, NOW)
+        server.agents.append(agent)
+        wanted, _ = scene(agent)
+        before = [one for one in agent.rows if not one.superseded_by]
+        process = Process(server, disk, kill_before, cancelled=True)
+        try:
+            process.call(calls.remember(wanted))
+        except Killed:
+            pass
+        else:
+            break
+        process.kill_before = None
+        found = process.call(calls.recall("alice", "alpha bravo", 20, calls.MemoryFilter(), None, most=20))
+        assert {one.session_id for one in before if one.content == "alpha bravo"} <= {
+            hit.memory.session_id for hit in found
+        }
+        assert (disk.entries, process.link.abandoned) == ([], []), kill_before
+        assert not any(one.deleted for one in agent.rows if one.session_id != wanted.session_id)
     else:
         pytest.fail("it never came to its end")
