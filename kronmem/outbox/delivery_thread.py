@@ -60,6 +60,11 @@ class Delivery:
                 self._thread.start()
         self._wake.set()
 
+    def begin(self, sender: Sender) -> None:
+        """The same, unless it is delivered already."""
+        if sender not in self._senders:
+            self.join(sender)
+
     def leave(self, sender: Sender, timeout: float) -> None:
         """Stop delivering this client's lane; the thread ends with the last one."""
         ends = time.monotonic() + timeout
@@ -108,6 +113,8 @@ class Delivery:
     def drain(self, sender: Sender, timeout: float) -> None:
         """Deliver rows that are due and can be delivered at once; nobody is asked before the time that was named."""
         ends = time.monotonic() + timeout
+        if sender not in self._senders:  # its client only looked
+            return
         while time.monotonic() < ends and not sender.wait() and self._some(sender, ends):
             pass
 
@@ -237,7 +244,7 @@ class Delivery:
             self._within(ends).drop(row)
             return True
         try:
-            stored = sender.remember(row, draft, min(sender.timeout, LEASE / 3, ends - time.monotonic()))
+            stored = sender.remember(row, draft, min(sender.patience, LEASE / 3, ends - time.monotonic()))
         except KronmemError as error:
             if policy.is_outage(error) and not (isinstance(error, StatusError) and error.status < 500):
                 sender.breaker.failed(time.monotonic())
@@ -272,7 +279,8 @@ class Delivery:
             log.warning("%s asks to wait for %.0f s; a day is enough", sender.service, policy.retry_after(error))
         delay = policy.delay(error, row.attempts, random.uniform(0.5, 1.0))
         if forced:
-            self._within(ends).tried(sender.lane(self.file), row, str(error), delay)
+            sent = policy.may_be_stored(error)
+            self._within(ends).tried(sender.lane(self.file), row, str(error), delay, sent=sent)
             return False
         return self._put_off(sender, row, error, delay, ends)
 
@@ -283,7 +291,8 @@ class Delivery:
         if refused >= policy.TRIES:
             self._bury(sender, row, f"the service fails on this memory and answers others ({error})", ends)
             return True
-        self._within(ends).later(sender.lane(self.file), row, str(error), delay, refused=refused)
+        sent = policy.may_be_stored(error)
+        self._within(ends).later(sender.lane(self.file), row, str(error), delay, refused=refused, sent=sent)
         return False
 
     def _bury(self, sender: Sender, row: Waiting, reason: str, ends: float) -> None:
@@ -324,12 +333,11 @@ class _Making:
 _making = _Making()
 
 
-def join(path: str, make: Callable[[], OutboxFile], sender: Sender) -> Delivery:
-    """Take part in the one delivery of a file in this process."""
+def join(path: str, make: Callable[[], OutboxFile]) -> Delivery:
+    """Take part in the one delivery of a file in this process; nothing is sent before a sender joins."""
     with _making.lock:
         delivery = _deliveries.get(path) or _deliveries.setdefault(path, Delivery(make()))
         delivery.users += 1
-    delivery.join(sender)
     return delivery
 
 

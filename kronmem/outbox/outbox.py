@@ -64,7 +64,7 @@ class Outbox:
 
     def _ask(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:
         writer = self._writer
-        return nothing if writer is None or not writer.exists() else writer.ask(question, self._timeout)
+        return nothing if writer is None or not writer.exists() else writer.look(question, self._timeout)
 
     def _change(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:
         writer = self._writer

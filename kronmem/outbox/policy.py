@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kronmem.core.retries import unheard
 from kronmem.errors import (
     ConfigError,
     InvalidInputError,
     KronmemError,
     ReplyError,
+    ServerError,
     StatusError,
     TransportError,
     UnsupportedError,
@@ -58,8 +60,14 @@ def is_refusal(error: KronmemError) -> bool:
 
 
 def may_be_the_row(error: KronmemError) -> bool:
-    """Did the service answer, but not for this row? It may be the row's fault, or an outage."""
-    return _status(error) >= 500 or isinstance(error, ReplyError)
+    """Did the service answer, but not for this row? It may be the row's fault, or an outage it does not tell of."""
+    says_so = isinstance(error, ServerError) and error.outage
+    return not says_so and (_status(error) >= 500 or isinstance(error, ReplyError))
+
+
+def may_be_stored(error: KronmemError) -> bool:
+    """Can the service have stored it although the call failed? What says "later" has stored nothing."""
+    return unheard(error) or isinstance(error, ReplyError) or (_status(error) >= 500 and _status(error) != 503)
 
 
 def delay(error: KronmemError, attempts: int, jitter: float) -> Delay:

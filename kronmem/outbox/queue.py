@@ -19,7 +19,7 @@ from sqlite3 import Connection
 from typing import TypeVar
 
 from kronmem.core.calls import Draft
-from kronmem.errors import OutboxFullError
+from kronmem.errors import ConflictError, OutboxFullError
 from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox import rows
 from kronmem.outbox.disk import DurableFile
@@ -105,12 +105,18 @@ class OutboxFile:
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def put(
-        self, lane: Lane, drafts: Sequence[Draft], delay: Delay | None = None, *, origin: str | None = None
+        self,
+        lane: Lane,
+        drafts: Sequence[Draft],
+        delay: Delay | None = None,
+        *,
+        sent: bool = False,
+        origin: str | None = None,
     ) -> None:
-        """Add rows, all or none; a row with an id that is already there is that row.
+        """Add rows, all or none; a memory that waits already under its id is that row, a dead letter goes anew.
 
-        `delay` is why they are queued: the service failed, or named a time, just before. `origin` is the traceparent
-        of the call that queues them.
+        `delay` is why they are queued: the service failed, or named a time, just before; `sent`: it may have stored
+        them. `origin` is the traceparent of the call that queues them.
         """
         now = self._now()
         bodies = [rows.encode(draft) for draft in drafts]
@@ -119,14 +125,16 @@ class OutboxFile:
             count, size = db.execute("SELECT rows, bytes FROM total").fetchone()
             if count + len(drafts) > self._most_rows or size + sum(map(len, bodies)) > self._most_bytes:
                 raise OutboxFullError(f"{self.path} holds {count} memories ({size} bytes) and takes no more")
-            db.executemany(
-                "INSERT OR IGNORE INTO waiting(id, service, mark, agent, session, body, bytes, created)"
-                " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (one.client_id, lane.service, lane.mark, one.agent_id, one.session_id, body, len(body), now)
-                    for one, body in zip(drafts, bodies, strict=True)
-                ],
-            )
+            for one, body in zip(drafts, bodies, strict=True):
+                self._make_way(db, lane, one)
+                db.execute(
+                    "INSERT OR IGNORE INTO waiting(id, service, mark, agent, session, body, bytes, created)"
+                    " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+                    (one.client_id, lane.service, lane.mark, one.agent_id, one.session_id, body, len(body), now),
+                )
+            if sent:
+                sql = "INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE id = ?"
+                db.executemany(sql, [(one.client_id,) for one in drafts])
             if origin is not None:
                 sql = "INSERT OR IGNORE INTO origin SELECT seq, ? FROM waiting WHERE id = ?"
                 db.executemany(sql, [(origin, one.client_id) for one in drafts])
@@ -142,6 +150,23 @@ class OutboxFile:
 
         self._disk.make_reserve()
         self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work, drains=False)
+
+    def _make_way(self, db: Connection, lane: Lane, draft: Draft) -> None:
+        """Remove a dead letter of the same id; refuse an id that waits for something else.
+
+        One that was taken back stays so: the same id after `forget` stores nothing, here as at the service.
+        """
+        sql = f"SELECT {COLUMNS}, mark, dead FROM waiting WHERE id = ?"
+        if (found := db.execute(sql, (draft.client_id,)).fetchone()) is None:
+            return
+        *columns, mark, dead = found
+        row = QueuedRow._make(columns)
+        if (row.service, mark, row.agent.decode(errors="replace")) != (lane.service, lane.mark, draft.agent_id):
+            raise _taken(self.path, draft, f"a memory of another agent, key or url ({row.service})")
+        if dead:
+            db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,))
+        elif not row.cancelled and rows.is_other_text(row, draft):
+            raise _taken(self.path, draft, "another text")
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -182,14 +207,17 @@ class OutboxFile:
             (lane.service, lane.mark, seq, seq, CLAIMED),
         ).fetchall()
         taken: list[Waiting] = []
+        left: list[tuple[int]] = []
         for row in map(QueuedRow._make, found):
             if _is_held(row.lease, row.noted, row.holder, now):  # one before it came in late: retried or adopted
                 break
             try:
                 taken.append(rows.waiting(row, now + LEASE))
+                left += [(row.seq,)] if row.lease > 0 else []
             except UnreadableRowError as error:
                 log.error("a row of %s cannot be read and is kept as a dead letter (%s)", self.path, error)
                 db.execute("UPDATE waiting SET dead = 1, error = ? WHERE seq = ?", (f"unreadable: {error}", row.seq))
+        db.executemany("INSERT OR IGNORE INTO sent VALUES(?)", left)  # by a process that ended while it had them
         db.executemany(
             "UPDATE waiting SET lease = ?, noted = ?, holder = ? WHERE seq = ?",
             [(now + LEASE, now, me(), row.seq) for row in taken],
@@ -217,7 +245,7 @@ class OutboxFile:
         """Remove a row for good."""
         self._change("DELETE FROM waiting WHERE seq = ?", [(row.seq,)])
 
-    def later(self, lane: Lane, row: Waiting, error: str, delay: Delay, *, refused: int) -> None:
+    def later(self, lane: Lane, row: Waiting, error: str, delay: Delay, *, refused: int, sent: bool) -> None:
         """Not now: come back after the delay, and remember how often a service that answers others failed on it."""
         now = self._now()
 
@@ -228,10 +256,12 @@ class OutboxFile:
                 " lease = 0 WHERE seq = ?",
                 (refused, error[:500], now, *_until(delay, now), row.seq),
             )
+            if sent:
+                db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))
 
         self._note(work)
 
-    def tried(self, lane: Lane, row: Waiting, error: str, delay: Delay) -> None:
+    def tried(self, lane: Lane, row: Waiting, error: str, delay: Delay, *, sent: bool) -> None:
         """A try out of turn failed: nothing is counted, but a time that the service named holds."""
         now = self._now()
         asked = _until(delay, now)[1]
@@ -240,14 +270,22 @@ class OutboxFile:
             _pause(db, lane, delay.lane, now)
             sql = "UPDATE waiting SET error = ?, asked = max(asked, ?), noted = ?, lease = 0 WHERE seq = ?"
             db.execute(sql, (error[:500], asked, now, row.seq))
+            if sent:
+                db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))
 
         self._note(work)
 
     def release(self, claimed: Sequence[Waiting]) -> None:
-        """Give claimed rows back untouched."""
+        """Give claimed rows back untouched, but for those that were interrupted while they were sent."""
         # Only the claim that is meant: released late, it must not end the next one's.
         values = [(row.seq, row.lease) for row in claimed]
-        self._change("UPDATE waiting SET lease = 0 WHERE seq = ? AND lease = ?", values)
+        sent = [(row.seq,) for row in claimed if row.interrupted]
+
+        def work(db: Connection) -> None:
+            db.executemany("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", sent)
+            db.executemany("UPDATE waiting SET lease = 0 WHERE seq = ? AND lease = ?", values)
+
+        self._note(work)
 
     def renew(self, claimed: Sequence[Waiting]) -> list[Waiting]:
         """Hold on to claimed rows for another lease."""
@@ -306,10 +344,17 @@ class OutboxFile:
 
         return self.read(work)
 
-    def cancel(self, lane: Lane, agent_id: str, client_id: str) -> bool:
-        """Take a row back before it is delivered; one that is on its way right now is forgotten on arrival."""
+    def cancel(self, lane: Lane, agent_id: str, client_id: str) -> bool | None:
+        """Take a row back before it is delivered; one that is on its way right now is forgotten on arrival.
+
+        None: it was a dead letter that the service may have all the same.
+        """
         where = " WHERE service = ? AND mark = ? AND agent = ? AND id = ?"
-        return self._withdraw(where, (lane.service, lane.mark, agent_id, client_id)) > 0
+        values = (lane.service, lane.mark, agent_id, client_id)
+        dead = f"SELECT 1 FROM waiting{where} AND dead = 1 AND {_SENT}"
+        unsure = self.read(lambda db: db.execute(dead, values).fetchone()) is not None
+        taken = self._withdraw(where, values) > 0
+        return None if taken and unsure else taken
 
     def cancel_all(self, lane: Lane, agent_id: str, session_id: str | None, before: float | None = None) -> int:
         """Take back everything of an agent, of one session of it, or from before a time."""
@@ -331,15 +376,21 @@ class OutboxFile:
 
         return self.write(work) and self._disk.scrub(self._timeout)
 
+    def has_stranded(self, lane: Lane, agent_id: str) -> bool:
+        """Are there rows of this agent under another key of the same service?"""
+        sql = "SELECT 1 FROM waiting WHERE service = ? AND mark <> ? AND agent = ? LIMIT 1"
+        values = (lane.service, lane.mark, agent_id)
+        return self.read(lambda db: db.execute(sql, values).fetchone()) is not None
+
     def _withdraw(self, where: str, values: tuple[str | float, ...]) -> int:
         # Looked for first: reading needs no lock, and most of the time there is nothing to take back.
         if self.read(lambda db: db.execute(f"SELECT 1 FROM waiting{where} LIMIT 1", values).fetchone()) is None:
             return 0
 
         def work(db: Connection) -> int:
-            # A row that was ever sent may be stored although nobody heard so: it is sent once more, then forgotten.
-            sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND (lease > 0 OR attempts > 0)", values)
-            return sent.rowcount + db.execute(f"DELETE FROM waiting{where} AND cancelled = 0", values).rowcount
+            # A row that may be stored although nobody heard so is sent once more, then forgotten.
+            sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND dead = 0 AND {_SENT}", values).rowcount
+            return sent + db.execute(f"DELETE FROM waiting{where} AND (cancelled = 0 OR dead = 1)", values).rowcount
 
         return self.write(work)
 
@@ -374,9 +425,17 @@ class OutboxFile:
         return self.write(lambda db: db.execute(sql + where, (lane.service, lane.mark)).rowcount)
 
     def remove(self, lane: Lane, client_id: str) -> bool:
-        """Drop one row of this service, waiting, stranded or a dead letter."""
-        sql = "DELETE FROM waiting WHERE id = ? AND service = ?"
-        return self.write(lambda db: db.execute(sql, (client_id, lane.service)).rowcount) > 0
+        """Drop one row of this service, waiting, stranded or a dead letter; one under way is forgotten on arrival."""
+        now, where = self._now(), " WHERE id = ? AND service = ? AND (cancelled = 0 OR dead = 1 OR mark <> ?)"
+
+        def work(db: Connection) -> bool:
+            values = (client_id, lane.service, lane.mark)
+            under_way = f"UPDATE waiting SET cancelled = 1{where} AND cancelled = 0 AND dead = 0 AND lease > ?"
+            if db.execute(under_way, (*values, now)).rowcount:
+                return True
+            return db.execute(f"DELETE FROM waiting{where}", values).rowcount > 0
+
+        return self.write(work)
 
     def stranded(self, lane: Lane) -> list[QueuedMemory]:
         """The rows of the same service under another key, oldest first."""
@@ -422,6 +481,15 @@ class OutboxFile:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do `work` as one transaction that is on disk when this returns."""
         return self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work)
+
+
+_SENT = "(lease > 0 OR seq IN (SELECT seq FROM sent))"
+"""Of rows in `waiting`: the service may have it."""
+
+
+def _taken(path: str, draft: Draft, by: str) -> ConflictError:
+    message = f"the id {draft.client_id} waits in {path} for {by}: choose another id, or drop that one"
+    return ConflictError(message, status=409)
 
 
 def _due(db: Connection, lane: Lane, now: float) -> int | None:

@@ -62,6 +62,8 @@ class Waiting:
     """When the claim ends; a later claim of the same row has another end."""
     origin: str | None = None
     """The traceparent of the span that queued it."""
+    interrupted: bool = False
+    """The call that sent it was given up before its answer: the service may have it."""
 
 
 def encode(draft: Draft) -> str:
@@ -96,6 +98,14 @@ def decode(row: QueuedRow) -> Draft:
         raise UnreadableRowError("the body is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise UnreadableRowError(f"the body is not JSON ({error.msg})") from None
+
+
+def is_other_text(row: QueuedRow, draft: Draft) -> bool:
+    """Does the row hold another text than this memory's? One that cannot be read may be any."""
+    try:
+        return decode(row).content != draft.content
+    except UnreadableRowError:
+        return True
 
 
 def waiting(row: QueuedRow, lease: float) -> Waiting:

@@ -45,7 +45,7 @@ SCHEMA = FileSchema(
             UPDATE total SET rows = rows - 1, bytes = bytes - OLD.bytes; END""",
     ),
     added=(
-        "origin",
+        "sent",
         (
             # The oldest waiting row of every agent: who is due is found here, however many rows stand behind.
             """CREATE TABLE IF NOT EXISTS head(
@@ -74,6 +74,11 @@ SCHEMA = FileSchema(
             "CREATE TABLE IF NOT EXISTS origin(seq INTEGER PRIMARY KEY, traceparent TEXT NOT NULL)",
             """CREATE TRIGGER IF NOT EXISTS origin_out AFTER DELETE ON waiting BEGIN
                 DELETE FROM origin WHERE seq = OLD.seq; END""",
+            # Rows that the service may have stored although nobody heard so.
+            "CREATE TABLE IF NOT EXISTS sent(seq INTEGER PRIMARY KEY)",
+            "INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE attempts > 0",  # 0.1 does not tell which
+            """CREATE TRIGGER IF NOT EXISTS sent_out AFTER DELETE ON waiting BEGIN
+                DELETE FROM sent WHERE seq = OLD.seq; END""",
         ),
     ),
 )

@@ -16,6 +16,7 @@ from kronmem.core.kronvex import MOST_HITS
 from kronmem.core.retries import Retry
 from kronmem.errors import KronmemError, NotFoundError
 from kronmem.models import Memory
+from kronmem.outbox import policy
 from kronmem.outbox.queue import Lane, OutboxFile
 from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.outbox.rows import Waiting
@@ -26,6 +27,8 @@ log = logging.getLogger("kronmem")
 
 PAUSED = 300.0
 """A refused key or a used-up plan is tried again after this time, as an outage is: somebody may have corrected it."""
+FOR_REPAIRS = 10.0
+"""Seconds, the default deadline of a call, that a row has at the vendor's server however hasty the client is."""
 RESTORE_AGAIN = 5.0
 """Seconds after which restoring is tried again while the service or the file is out of reach."""
 
@@ -67,6 +70,11 @@ class Sender:
         if known is None or known[0] != number:
             self._lane = known = number, file.lane(self.service, self.key)
         return known[1]
+
+    @property
+    def patience(self) -> float:
+        """Seconds for one row: nobody waits for it, and a repair at the vendor's server takes several requests."""
+        return max(self.timeout, FOR_REPAIRS) if self.names.vendor else self.timeout
 
     def remember(self, row: Waiting, draft: calls.Draft, timeout: float) -> Memory:
         """Send the memory of a row as it is to be stored now, once."""
@@ -120,20 +128,22 @@ class Sender:
         return row.refused + 1 if answered else 1
 
     def _answers(self, agent_id: str, timeout: float) -> bool:
-        """Ask for something else: our own service for its health; others for a recall, as their health says little."""
-        try:
-            up = drive(flows.once(calls.health(), timeout), self.transport)
-            if up.service == "kronmem":
-                return up.ok
-        except KronmemError:
-            pass  # there may be none to ask for
+        """Ask for something else: a recall, since a service may be up while its store, or what embeds texts, is not."""
         fresh = f"ping {secrets.token_hex(4)}"
         try:
             question = calls.recall(agent_id, fresh, 1, calls.MemoryFilter(), None, most=MOST_HITS)
             drive(exchange(question, self.link, timeout), self.transport)
+        except KronmemError as error:
+            # Our own service may have no recall to offer to this key; then its health has to do.
+            return not policy.is_outage(error) and self._is_well(timeout)
+        return True
+
+    def _is_well(self, timeout: float) -> bool:
+        try:
+            up = drive(flows.once(calls.health(), timeout), self.transport)
         except KronmemError:
             return False
-        return True
+        return up.service == "kronmem" and up.ok
 
 
 def aged(row: Waiting, now: float) -> calls.Draft | None:

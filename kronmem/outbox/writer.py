@@ -97,12 +97,12 @@ class OutboxWriter:
 
     # ── flows ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def awake(self, flow: Flow[T]) -> Flow[T]:
-        """The flow itself; the delivery of rows that an earlier process left behind begins beside it."""
+    def awake(self) -> None:
+        """Begin the delivery of rows that an earlier process left behind."""
         self.looked = True
         if self.exists():
-            self.arrive()
-        return flow
+            working, sender = self.arrive()
+            working.begin(sender)
 
     def remember(self, draft: calls.Draft, link: Link, timeout: float) -> Flow[Memory]:
         """Store now, after the agent's waiting rows; when the service cannot be reached, store later."""
@@ -145,7 +145,8 @@ class OutboxWriter:
     ) -> Flow[list[Memory]]:
         """Queue: on disk when this is done. `because` is the error of the service that they are queued for."""
         event = None if because is None else Event("kronmem.queued", {"error.type": type(because).__name__})
-        yield from local(lambda: self._put(drafts, timeout, delay), event)
+        sent = because is not None and policy.may_be_stored(because)
+        yield from local(lambda: self._put(drafts, timeout, delay, sent), event)
         return [_queued(draft) for draft in drafts]
 
     def forget(self, agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[None]:
@@ -157,6 +158,8 @@ class OutboxWriter:
             if taken_back:
                 return None
             call = calls.forget(agent_id, known or memory_id)
+            if taken_back is None:
+                return (yield from _if_there(exchange(call, link, ends - link.now())))
         return (yield from exchange(call, link, ends - link.now()))
 
     def by_id(
@@ -210,6 +213,9 @@ class OutboxWriter:
         ends = time.monotonic() + self._timeout
         waiting = yield from self._cancelled(agent_id, None, None)
         clean = not self.exists() or (yield from self._erased(agent_id, ends - self._timeout / 2))
+        if clean and self.exists():  # rows under another key may be another owner's: only `complete` tells of them
+            ask = partial(self.ask, lambda file, lane: not file.has_stranded(lane, agent_id), self._timeout / 4)
+            clean = yield from local(ask)
         done = yield from flow(max(ends - time.monotonic(), self._timeout / 4))
         return done.model_copy(update={"queued": waiting, "complete": done.complete and clean})
 
@@ -323,8 +329,15 @@ class OutboxWriter:
         for position, row in enumerate(rows):
             until = time.monotonic() + (ends - link.now())
             rest = rows[position + 1 :]
+            if (draft := aged(row, time.time())) is None:
+                drop = partial(working.file.within(max(ends - link.now(), LEAST)).drop, row)
+                try:
+                    yield from local(drop)
+                except BaseException:
+                    working.hand_back(rows[position:])
+                    raise
+                continue
             try:
-                draft = aged(row, time.time()) or row.draft
                 flow = exchange(calls.remember(draft), once, ends - link.now())
                 stored = yield from delivered(flow, draft, self._service, row.origin, row.attempts + 1)
             except KronmemError as error:
@@ -332,7 +345,7 @@ class OutboxWriter:
                     self._slow_until = time.monotonic() + SLOW
                 settle = partial(working.failed, sender, row, error, until, forced=True)
             except BaseException:
-                working.hand_back(rows[position:])
+                working.hand_back([replace(row, interrupted=True), *rest])
                 raise
             else:
                 settle = partial(working.arrived, sender, row, stored.id, until)
@@ -348,7 +361,7 @@ class OutboxWriter:
         return os.path.exists(self.path)
 
     def arrive(self) -> tuple[Delivery, Sender]:
-        """Take part in the delivery of the file. Touches nothing on disk."""
+        """Take part in the delivery of the file. Touches nothing on disk and sends nothing."""
         if (joined := self._joined) is not None:
             return joined
         with fork_safety.first_use.lock:
@@ -361,11 +374,19 @@ class OutboxWriter:
             if self._joined is None:
                 way = (self._make_transport(), self._breaker, self._timeout, self._names)
                 sender = Sender(self._service, self._key, *way)
-                self._joined = delivery_thread.join(self.path, lambda: OutboxFile(self.path), sender), sender
+                self._joined = delivery_thread.join(self.path, lambda: OutboxFile(self.path)), sender
             return self._joined
 
     def ask(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
-        """Ask the file about this client's lane, within `timeout`."""
+        """Ask the file about this client's lane, within `timeout`; what waits there is delivered from then on."""
+        working, sender = self.arrive()
+        try:
+            return self._ask(working, sender, question, timeout)
+        finally:
+            working.begin(sender)
+
+    def look(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
+        """The same for somebody who only looks: nothing is sent."""
         return self._ask(*self.arrive(), question, timeout)
 
     def _ask(self, working: Delivery, sender: Sender, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
@@ -384,17 +405,21 @@ class OutboxWriter:
         working.join(sender)
         return answer
 
-    def _put(self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None) -> None:
+    def _put(self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None, sent: bool) -> None:
         # Arrived once: closed in between, the row waits for the next process and no thread begins anew.
         working, sender = self.arrive()
         origin = tracing.traceparent() if tracing.listening() else None
-        self._ask(working, sender, lambda file, lane: file.put(lane, drafts, delay, origin=origin), timeout)
+
+        def put(file: OutboxFile, lane: Lane) -> None:
+            file.put(lane, drafts, delay, sent=sent, origin=origin)
+
+        self._ask(working, sender, put, timeout)
         working.join(sender)
 
     def _ahead(self, agent_id: str, timeout: float) -> tuple[int, bool]:
         return self.ask(lambda file, lane: file.ahead(lane, agent_id), timeout)
 
-    def _find(self, agent_id: str, memory_id: str, timeout: float) -> tuple[bool, str | None]:
+    def _find(self, agent_id: str, memory_id: str, timeout: float) -> tuple[bool | None, str | None]:
         return self.ask(
             lambda file, lane: (file.cancel(lane, agent_id, memory_id), file.delivered(lane, agent_id, memory_id)),
             timeout,
@@ -418,7 +443,7 @@ class OutboxWriter:
         if not self.exists():
             return OutboxStatus()
         try:
-            return self.ask(lambda file, lane: OutboxStatus(file.pending(lane), file.count_stranded(lane)), timeout)
+            return self.look(lambda file, lane: OutboxStatus(file.pending(lane), file.count_stranded(lane)), timeout)
         except KronmemError as error:
             return OutboxStatus(error=str(error))
 
@@ -427,6 +452,7 @@ class OutboxWriter:
         if not self.exists():
             return 0
         working, sender = self.arrive()
+        working.begin(sender)
         return working.flush(sender, timeout)
 
     def close(self, timeout: float) -> None:
@@ -455,6 +481,13 @@ class OutboxWriter:
         """The child takes part anew."""
         if child:
             self._joined, self.looked = None, False
+
+
+def _if_there(flow: Flow[None]) -> Flow[None]:
+    try:
+        yield from flow
+    except NotFoundError:
+        return
 
 
 def _for_service(left: float) -> float:

@@ -21,9 +21,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kronmem.api import paths
 from kronmem.api.routes import AnyRoute, Match, Router
-from kronmem.core.wire import PARTIAL, Reply, Request
+from kronmem.core.wire import UNAVAILABLE, Reply, Request
 from kronmem.engine.service import Service
-from kronmem.errors import KronmemError, TransportError
+from kronmem.errors import KronmemError, StoreError, TransportError
 from kronmem.server import spans
 from kronmem.server.access_log import LogRequest, ServedRequest, log_as_text
 from kronmem.server.contracts.botwire import BOTWIRE
@@ -211,9 +211,14 @@ def _routed(web: WebRequest) -> Match:
 
 
 def _unusable(contract: Contract, error: KronmemError) -> Response:
-    response = _problem(contract, 503, "The memory store cannot be used at the moment")
-    if isinstance(error, TransportError) and error.partial:
-        response.headers[PARTIAL] = "agent"  # callers need not leave the other agents alone
+    if isinstance(error, TransportError) and error.sent:  # lost while it committed: nobody knows
+        response = _problem(contract, 504, "The memory store did not answer: it may have done what was asked")
+    else:
+        response = _problem(contract, 503, "The memory store cannot be used at the moment")
+    if isinstance(error, TransportError):  # for "agent" callers need not leave the other agents alone
+        response.headers[UNAVAILABLE] = "agent" if error.partial else "store"
+    elif isinstance(error, StoreError) and error.outage:
+        response.headers[UNAVAILABLE] = "store"
     return response
 
 

@@ -34,6 +34,7 @@ _REFUSALS = {
     "422": "The request does not fit",
     "429": "Too many wrong keys from this address",
     "503": "The store cannot be used at the moment",
+    "504": "The store was lost while it stored: it may have done what was asked",
 }
 
 

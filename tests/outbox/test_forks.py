@@ -10,6 +10,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def ended_well(children: list[int]) -> None:
     assert not left, f"{len(left)} of {len(children)} children hang"
 
 
+@contextmanager
+def stopped(threads: list[threading.Thread], stop: threading.Event) -> Iterator[None]:
+    """Stop the threads at the end, whatever happens."""
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
 @pytest.mark.timeout(200)
 def test_children_forked_while_the_outbox_delivers_work_and_nothing_arrives_twice(tmp_path: Path) -> None:
     stop = threading.Event()
@@ -82,12 +94,8 @@ def test_children_forked_while_the_outbox_delivers_work_and_nothing_arrives_twic
             client.close()
 
         children = [in_child(lambda number=number: child(number)) for number in range(8)]  # type: ignore[misc]
-        try:
+        with stopped(threads, stop):
             ended_well(children)
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join()
         assert client.outbox.flush(60.0) == 0
         arrived = Counter(texts(server))
         assert {text: count for text, count in arrived.items() if count > 1} == {}
@@ -170,12 +178,8 @@ def test_children_forked_while_threads_write_work(opened: Opening, tmp_path: Pat
         for number in range(36):
             time.sleep(MOMENTS[number % len(MOMENTS)])
             children.append(in_child(child))
-        try:
+        with stopped(threads, stop):
             ended_well(children)
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join()
 
 
 PLAIN = FileSchema(application_id=1, version=1, create=("CREATE TABLE t(x)",))

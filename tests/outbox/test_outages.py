@@ -14,6 +14,7 @@ from kronmem.outbox import policy, sender
 from kronmem.outbox.delivery_thread import Delivery
 from tests.outbox.services import ONCE, Switched, asked, change, failing_on, keeping, texts, until
 from tests.services import KronvexServer, RawServer
+from tests.services.kronmem import ServedKronmem
 from tests.services.raw import close, hang, respond
 from tests.shells import shell
 
@@ -101,6 +102,55 @@ def test_at_kronvex_a_recall_tells_an_outage_from_a_bad_text(tmp_path: Path, hur
             down.clear()
             until(lambda: "wholesome" in texts(server))
             assert [letter.content for letter in client.outbox.dead()] == ["poison"]
+
+
+def test_a_service_whose_store_is_away_sets_nothing_aside_though_its_health_is_good(
+    tmp_path: Path, hurried: None
+) -> None:
+    database, elsewhere = tmp_path / "memory.db", tmp_path / "away.db"
+    with ServedKronmem(database) as server:
+        with Client(server.url) as client:
+            client.remember("alice", "the first")
+        database.rename(elsewhere)  # an unmounted disk: reads and writes fail
+        for number in range(6):  # one after the other: each has a circuit breaker of its own
+            with Client(server.url, outbox=tmp_path / "o.db") as client:
+                assert client.health().ok
+                client.remember_later("alice", f"text {number}")
+                until(lambda least=number: client.outbox.list()[0].attempts > least or client.outbox.dead())
+                assert client.outbox.dead() == []
+        elsewhere.rename(database)
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            assert client.outbox.flush(30.0) == 0
+            assert len(list(client.memories("alice"))) == 7
+
+
+@pytest.mark.parametrize("header", [{}, {"kronmem-unavailable": "store"}, {"kronmem-unavailable": "agent"}])
+def test_only_what_it_says_tells_a_store_that_takes_nothing_from_a_bad_text(
+    tmp_path: Path, hurried: None, header: dict[str, str]
+) -> None:
+    """A full disk, a replica, a lost node: it reads, and stores for others, but not this."""
+    with (
+        RawServer([failing_on(b"poison", respond(503, header))]) as server,
+        Client(server.url, outbox=tmp_path / "o.db") as client,
+    ):
+        client.remember_later("alice", "poison")
+        until(lambda: texts(server).count("poison") > 2)
+        client.remember_later("bob", "wholesome")
+        until(lambda: texts(server).count("poison") > 6 or client.outbox.dead())
+        assert [letter.content for letter in client.outbox.dead()] == ([] if header else ["poison"])
+
+
+@pytest.mark.slow
+def test_a_store_that_is_away_is_told_from_a_bad_text_at_a_service_that_does_not_say_so(
+    tmp_path: Path, hurried: None
+) -> None:
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        (keeping if request.path == "/health" else respond(503))(server, connection, request)
+
+    with RawServer([answer]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
+        client.remember_later("alice", "wholesome")
+        until(lambda: len(texts(server)) > 6)
+        assert client.outbox.dead() == []
 
 
 def relay(real: KronvexServer) -> Any:

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import threading
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ def test_a_clock_that_jumps_leaves_nothing_stuck(file: OutboxFile, clock: Clock,
     lane = file.lane("http://s", "k")
     file.put(lane, [draft(1), draft(2, "bob")])
     (row,) = file.claim(lane)
-    file.later(lane, row, "down", Delay(60.0), refused=0)
+    file.later(lane, row, "down", Delay(60.0), refused=0, sent=False)
     file.claim(lane)
     clock.time += jump
     assert {row.draft.agent_id for _ in range(2) for row in file.claim(lane)} == {"alice", "bob"}
@@ -132,13 +133,13 @@ def test_a_claim_respects_backoff_and_named_times_and_a_person_skips_them(file: 
     lane = file.lane("http://s", "k")
     file.put(lane, [draft(1)])
     (row,) = file.claim(lane)
-    file.later(lane, row, "slow down", Delay(1.0, 3600.0), refused=0)
+    file.later(lane, row, "slow down", Delay(1.0, 3600.0), refused=0, sent=False)
     clock.time += 3599
     assert file.claim(lane) == []
     assert file.agent_after(lane, b"") == b"alice"
     (row,) = file.claim_agent(lane, b"alice") or []
     assert row.attempts == 1
-    file.tried(lane, row, "again", Delay(60.0))
+    file.tried(lane, row, "again", Delay(60.0), sent=False)
     assert file.agent_after(lane, b"alice") == b""
     assert file.claim(lane) == []
     clock.time += 1
@@ -291,14 +292,23 @@ def relocate(path: Path, url: str) -> None:
     db.close()
 
 
-def test_what_one_process_left_the_next_delivers_by_itself(kind: str, tmp_path: Path) -> None:
+ASKS: dict[str, Callable[[Any], object]] = {
+    "recall": lambda client: client.recall("alice", "anything"),
+    "recall_many": lambda client: client.recall_many("alice", ["anything"]),
+    "recall_across": lambda client: client.recall_across(["alice"], "anything"),
+    "memories": lambda client: list(client.memories("alice")),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_what_one_process_left_the_next_delivers_by_itself(kind: str, tmp_path: Path, ask: str) -> None:
     with Client(NOBODY, outbox=tmp_path / "o.db", retry=FAST) as client:
         client.remember_later("alice", "left behind")
     delivered = threading.Event()
 
     def answer(server: RawServer, connection: Any, request: Any) -> None:
         keeping(server, connection, request) if request.path.endswith("remember") else respond(
-            200, body={"results": []}
+            200, body={"results": [], "memories": [], "total": 0}
         )(server, connection, request)
         if request.path.endswith("remember"):
             delivered.set()
@@ -306,7 +316,7 @@ def test_what_one_process_left_the_next_delivers_by_itself(kind: str, tmp_path: 
     with RawServer([answer]) as server:
         relocate(tmp_path / "o.db", server.url)
         with shell(kind, server.url, outbox=tmp_path / "o.db") as client:
-            client.recall("alice", "anything")
+            ASKS[ask](client)
             assert delivered.wait(20)
 
 
@@ -332,34 +342,13 @@ def test_forgetting_while_queued_means_never_delivered(kind: str, tmp_path: Path
         assert {f"service-{r.headers['idempotency-key']}" for r in server.requests if b"drop" in r.content} <= forgotten
 
 
-def test_a_memory_taken_back_while_on_its_way_is_forgotten_on_arrival(tmp_path: Path) -> None:
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def answer(server: RawServer, connection: Any, request: Any) -> None:
-        if request.method == "POST":
-            arrived.set()
-            go_on.wait(20)
-        keeping(server, connection, request)
-
-    with RawServer([answer]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
-        queued = client.remember_later("alice", "second thoughts")
-        assert arrived.wait(20)
-        client.forget("alice", queued)
-        go_on.set()
-        assert client.outbox.flush(20.0) == 0
-        assert [(r.method, r.path.rsplit("/", 1)[1]) for r in server.requests] == [
-            ("POST", "remember"),
-            ("DELETE", f"service-{queued}"),
-        ]
-
-
 def test_a_refused_memory_is_kept_listed_and_can_be_retried(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = threading.Event()
 
     def answer(server: RawServer, connection: Any, request: Any) -> None:
-        refuse = b"bad" in request.content and not good.is_set()
+        refuse = b"bad memory" in request.content and not good.is_set()
         (respond(422, body={"detail": "no such type"}) if refuse else keeping)(server, connection, request)
 
     with RawServer([answer]) as server, shell(kind, server.url, outbox=tmp_path / "o.db") as client:

@@ -18,7 +18,8 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from kronmem import ConfigError
+from kronmem import ConfigError, KronmemError, StoreError, TransportError
+from kronmem.engine.engine import Engine
 from kronmem.server.app import CONTRACTS, OPEN, create_app
 from kronmem.server.connection_limit import MOST
 from kronmem.server.contracts.kronvex import MAX_BODY
@@ -181,6 +182,33 @@ async def test_a_method_that_a_path_lacks_is_told_which_it_has() -> None:
     assert head.status_code == 200
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "status", "away"),
+    [
+        (TransportError("lost", sent=False), 503, "store"),
+        (TransportError("lost while it committed", sent=True), 504, "store"),
+        (TransportError("a node is lost", sent=False, partial=True), 503, "agent"),
+        (StoreError("the disk is full", outage=True), 503, "store"),
+        (StoreError("a row is damaged"), 503, None),
+    ],
+)
+async def test_a_store_that_fails_says_what_is_away_and_whether_it_may_have_stored(
+    monkeypatch: pytest.MonkeyPatch, error: KronmemError, status: int, away: str | None
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    service = sqlite_service(":memory:")
+    monkeypatch.setattr(Engine, "remember", fail)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(create_app(service)), base_url="http://127.0.0.1"
+    ) as client:
+        reply = await client.post("/api/v1/agents/x/remember", json={"content": "text"})
+    service.close()
+    assert (reply.status_code, reply.headers.get("kronmem-unavailable")) == (status, away)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:7070", "LOCALHOST", "[::1]:7070", "me.localhost"])
 def test_the_names_of_this_machine_are_served(host: str, open_http: httpx.Client) -> None:
     assert open_http.get("/health", headers={"Host": host}).status_code == 200
@@ -200,6 +228,7 @@ def test_on_all_interfaces_numbers_are_served_and_names_only_when_they_are_allow
     [
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://["},
         {"Origin": "http://127.0.0.1:1"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
