@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from kronmem.engine.postings import indexed
 from kronmem.engine.store import Reader, Store, Writer
-from kronmem.errors import KronmemError
+from kronmem.errors import KronmemError, StoreError
 
 BATCH = 50
 """Memories a transaction: at a fifth of a millisecond each, nobody who wants to write waits for long."""
@@ -30,6 +30,8 @@ _WAIT = 5.0
 """Seconds that a batch waits for other writers before it tries again."""
 _RETRY = 1.0
 """Seconds before another attempt after an error, and before another look at a lease that somebody else holds."""
+_LONGEST_RETRY = 60.0
+"""The same after many errors in a row: somebody who may only read waits for others to fill."""
 _log = logging.getLogger("kronmem.engine")
 
 
@@ -64,13 +66,16 @@ class Filler:
 
     def _work(self) -> None:
         _log.info("indexing memories of an older kronmem in the background; they are found by their words meanwhile")
-        left, rest = True, 0.0
+        left, rest, failures = True, 0.0, 0
         while left and not self._closing.wait(rest):
             try:
                 left, rest = self._batch()
+                failures = 0
             except KronmemError as error:
-                _log.warning("indexing in the background is delayed (%s)", error)
-                rest = _RETRY
+                failures += 1
+                if failures == 1:
+                    _log.warning("indexing in the background is delayed (%s)", error)
+                left, rest = self._after(error, failures)
         with suppress(KronmemError), self._store.note(_RETRY) as rows:
             self._end_lease(rows)
         if not left:
@@ -85,7 +90,17 @@ class Filler:
             found = rows.unfilled(min(BATCH, BATCH_BESIDE_CALLERS) if self._is_called() else BATCH)
             for space, row in found:
                 rows.fill(space, row, indexed(row))
-        return bool(found), self._rest(time.monotonic() - began)
+            if not found:  # those that were there a moment ago may have been deleted, and not be all
+                return not rows.is_filled(), _RETRY
+        return True, self._rest(time.monotonic() - began)
+
+    def _after(self, error: KronmemError, failures: int) -> tuple[bool, float]:
+        """What is left to others where this process may not write, and when to look again: less and less often."""
+        left = True
+        if isinstance(error, StoreError):
+            with suppress(KronmemError), self._store.read(_WAIT) as rows:
+                left = not rows.is_filled()
+        return left, min(_RETRY * 2 ** min(failures - 1, 16), _LONGEST_RETRY)
 
     def _rest(self, worked: float) -> float:
         """As long as it worked while somebody calls, so that half of the time is theirs; else next to nothing."""

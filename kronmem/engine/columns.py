@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 from kronmem.engine.postings import digest
@@ -32,3 +34,17 @@ def space_of(columns: Any) -> Space:
     """A space from the columns that both stores select for it; the database knows their types."""
     space, name, description, metadata, *numbers = columns
     return Space(space, name, description, json.loads(metadata) if metadata != "{}" else {}, *numbers)
+
+
+def to_microseconds(seconds: float) -> float:
+    """A time as the API shows it and reads it back: the same number, so that a memory is as old as it says."""
+    return round(seconds, 6)
+
+
+def first_shown(seconds: float | None) -> float | None:
+    """The earliest time that the API shows as this one: those of older memories have more digits than microseconds."""
+    if seconds is None:
+        return None
+    shown = timedelta(seconds=seconds)
+    edge = (2 * (shown // timedelta(microseconds=1)) - 1) / 2_000_000
+    return min(edge if timedelta(seconds=edge) == shown else math.nextafter(edge, math.inf), seconds)

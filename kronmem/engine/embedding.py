@@ -17,12 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import ModuleType
 
-from kronmem.engine.store import Store
+from kronmem.engine.postings import digest
+from kronmem.engine.store import Embedding, Store
 from kronmem.errors import StoreError, TransportError
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 _BATCH = 64
+_AGAIN = 5.0
+"""Seconds until vectors that could not be stored are made once more: as long as the store was waited for."""
 """Texts for the model at a time: closing waits for one batch at most."""
 _BACKLOG = 10_000
 """New memories that wait in memory for a vector; those beyond are found in the store later."""
@@ -77,6 +80,8 @@ class Embedder:
         self._model = str(getattr(embed, "model", "a function"))
         self._settling = threading.Lock()
         self._settled = False
+        self._made_by = ""
+        self._replaced = False
 
     def add(self, memories: Sequence[tuple[int, str]]) -> None:
         """Have these embedded soon; (key, text)."""
@@ -98,13 +103,21 @@ class Embedder:
     def ask(self, question: str, timeout: float) -> list[float] | None:
         """The question's vector, or `None` if it fails or takes longer than `timeout`."""
         self._start()
-        if not self._asking.acquire(blocking=False):
+        if self._replaced or not self._asking.acquire(blocking=False):
             return None  # a few are hanging already: one more would hang too
         answer: list[list[float]] = []
         thread = threading.Thread(target=self._answer, args=(question, answer), daemon=True)
         thread.start()
         thread.join(timeout)
         return answer[0] if answer else None
+
+    def has_been_replaced(self, known: str | None) -> bool:
+        """Has another process given the database, whose vectors are of `known`, to its own model since we began?"""
+        if known not in (None, self._made_by) and not self._replaced:
+            self._replaced = True
+            words = "vectors are those of %s now, no longer of %s: this process adds none and recalls by words alone"
+            _log.warning(words, known, self._made_by)
+        return self._replaced
 
     def close(self) -> None:
         """Stop after the batch at hand; the rest is embedded when the database is opened again."""
@@ -138,7 +151,7 @@ class Embedder:
             if self._behind:
                 self._behind = False
                 self._catch_up()
-            self._wake.wait()
+            self._wake.wait(_AGAIN if self._behind else None)
             self._wake.clear()
             while self._due and not self._closed:
                 self._store_vectors([self._due.popleft() for _ in range(min(_BATCH, len(self._due)))])
@@ -148,7 +161,7 @@ class Embedder:
         with self._settling:
             if self._settled:
                 return
-            made_by = f"{self._model}, {size} numbers"
+            made_by = self._made_by = f"{self._model}, {size} numbers"
             with self._store.read(5.0) as rows:
                 known = rows.setting(MADE_BY)
             if known is None:
@@ -161,30 +174,43 @@ class Embedder:
 
     def _adopt(self, made_by: str) -> None:
         with self._store.write(5.0) as rows:
-            if rows.setting(MADE_BY) not in (None, made_by):
+            known = rows.setting(MADE_BY)
+            rows.set_setting(MADE_BY, made_by)  # first: it waits for those who are adding vectors of the other model
+            if known not in (None, made_by):
                 rows.forget_embeddings()
-            rows.set_setting(MADE_BY, made_by)
         self._behind = True
         self._wake.set()
 
     def _catch_up(self) -> None:
         """Embed memories stored without a vector, a batch at a time."""
         after: int | None = None
-        while not self._closed:
+        while not self._closed and not self._replaced:
             found: list[tuple[int, str]] = []
-            with suppress(TransportError, StoreError), self._store.read(5.0) as rows:
-                found = rows.without_embedding(after, _BATCH)
+            try:
+                with self._store.read(5.0) as rows:
+                    found = rows.without_embedding(after, _BATCH)
+            except (TransportError, StoreError) as error:
+                _log.warning("memories without a vector cannot be read (%s); they are found by words alone", error)
             if not found:
                 return
             self._store_vectors(found)
             after = found[-1][0]
 
     def _store_vectors(self, memories: Sequence[tuple[int, str]]) -> None:
+        if self._replaced:
+            return
         try:
             vectors = self._embed([text for _, text in memories])
             self._settle(len(vectors[0]))
-            packed = [(key, _pack(vector)) for (key, _), vector in zip(memories, vectors, strict=True)]
-            with self._store.write(5.0) as rows:
-                rows.set_embeddings(packed)
+            pairs = zip(memories, vectors, strict=True)
+            left: Sequence[Embedding] = [(key, digest(text), _pack(vector)) for (key, text), vector in pairs]
+            while left:
+                with self._store.write(5.0) as rows:
+                    if self.has_been_replaced(rows.hold_setting(MADE_BY)):
+                        return
+                    left = rows.set_embeddings(left)
+        except TransportError as error:
+            self._behind = True
+            _log.warning("the vectors of %d memories wait until the store can be written (%s)", len(memories), error)
         except Exception:  # noqa: BLE001 - the user's function may raise anything; the thread must live on
             _log.warning("embedding %d memories failed; they are found by words alone", len(memories), exc_info=True)

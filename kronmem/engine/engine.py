@@ -17,7 +17,8 @@ from pydantic import JsonValue
 from kronmem.engine import fill_context
 from kronmem.engine.backfill import Filler
 from kronmem.engine.code_cache import CodeCache
-from kronmem.engine.embedding import Embed, Embedder
+from kronmem.engine.columns import to_microseconds
+from kronmem.engine.embedding import MADE_BY, Embed, Embedder
 from kronmem.engine.recall import FoundRow, Search, is_general, search
 from kronmem.engine.remembering import (
     RECEIPTS_KEPT,
@@ -26,6 +27,7 @@ from kronmem.engine.remembering import (
     Place,
     RowChange,
     history,
+    make_way,
     remember,
     resolve,
     restore,
@@ -57,12 +59,15 @@ class Engine:
 
     def __init__(self, store: Store, *, embed: Embed | None = None, now: Callable[[], float] = time.time) -> None:
         self._store = store
-        self._now = now
+        self._clock = now
         self._embedder = Embedder(store, embed) if embed else None
         self._filler = Filler(store)
         self._codes = CodeCache()
         self._tally = threading.Lock()
         self._sweeps = self._swept = 0
+
+    def _now(self) -> float:
+        return to_microseconds(self._clock())
 
     def close(self) -> None:
         """Stop background work and close the store."""
@@ -115,6 +120,8 @@ class Engine:
     def _found(
         self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
     ) -> list[FoundRow]:
+        if self._embedder and vector is not None and self._embedder.has_been_replaced(rows.setting(MADE_BY)):
+            vector = None  # the vectors there are not of the model that made this one
         kept = self._codes.of(rows, space)
         with kept.lock:
             return search(rows, space, asked, now, kept.codes, vector)
@@ -186,13 +193,14 @@ class Engine:
             gone = rows.erase(place.owner, place.agent, self._now())
         try:
             return gone, self._store.scrub(max(until - time.monotonic(), 0.0))
-        except TransportError:  # another writer: the rows are gone, and the answer must say so
+        except (TransportError, StoreError):  # another writer, a full disk: the rows are gone, and the answer says so
             return gone, False
 
     def restore(self, place: Place, exported: Sequence[Row]) -> int:
         """Keep exported memories as they were; the answer is how many were not there already."""
         now = self._now()
         with self._store.write(place.timeout) as rows:
+            make_way(rows, rows.open_space(place.owner, place.agent, now), exported, now)
             return sum(restore(rows, rows.open_space(place.owner, place.agent, now), one, now) for one in exported)
 
     def totals(self, place: Place) -> Totals:
@@ -279,10 +287,12 @@ class Engine:
             raise NotFoundError("State not found", status=404)
         return value
 
-    def delete_state(self, place: Place, key: str) -> None:
-        """Drop the value under `key`."""
+    def delete_state(self, place: Place, key: str, expected: float | None = ANY_TIME) -> None:
+        """Drop the value under `key`; with `expected` only if it is of that time, else `ConflictError`."""
         with self._store.write(place.timeout) as rows:
             space = rows.find_space(place.owner, place.agent)
+            if expected != ANY_TIME and not _same_time(expected, rows.state(space, key) if space else None):
+                raise ConflictError("The value has changed since it was read", status=409)
             if space is None or not rows.delete_state(space, key):
                 raise NotFoundError("State not found", status=404)
 

@@ -343,7 +343,11 @@ def _delete_agent(engine: Engine, asked: Invocation[EmptyRequest]) -> None:
 @_handles(routes.SET_STATE)
 def _set_state(engine: Engine, asked: Invocation[requests.StateRequest]) -> replies.StateStoredReply:
     body, key = asked.body, asked.ids["key"]
-    expected = _seconds(body.if_updated_at) if "if_updated_at" in body.model_fields_set else ANY_TIME
+    conditional = "if_updated_at" in body.model_fields_set
+    expected = _seconds(body.if_updated_at) if conditional else ANY_TIME
+    if conditional and body.value is None:
+        engine.delete_state(asked.place, key, expected)
+        return {"key": key, "stored": False, "updated_at": None}
     updated_at = engine.set_state(asked.place, key, to_json(body.value).decode(), expected)
     return {"key": key, "stored": True, "updated_at": serialize.timestamp(updated_at)}
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kronmem.engine import passages, terms, word_vectors
+from kronmem.engine.store import PLACE_BITS
 
 KIND_BITS = 2
 """For the four kinds of `SPEAKER`."""
-PASSAGE_BITS = 10
-NUMBER_SHIFT = KIND_BITS + PASSAGE_BITS
-MAX_PASSAGES = 1 << PASSAGE_BITS
+MAX_PASSAGES = 1 << PLACE_BITS - KIND_BITS
 """Passages beyond the 1024th (about 60,000 words) are not indexed."""
 QUESTION_WORDS = 12
 """A longer text that ends with a question mark tells something too: "I moved to Porto, can you find me a gym?"."""
@@ -84,12 +83,12 @@ def _only_asks(content: str) -> bool:
 
 def place(number: int, passage: int, kind: int) -> int:
     """The integer that names a passage."""
-    return number << NUMBER_SHIFT | passage << KIND_BITS | kind
+    return number << PLACE_BITS | passage << KIND_BITS | kind
 
 
 def number_of(place: int) -> int:
     """The memory that a passage belongs to."""
-    return place >> NUMBER_SHIFT
+    return place >> PLACE_BITS
 
 
 def vector_at(vectors: bytes, place: int) -> word_vectors.Vector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain, repeat
 
 from kronmem.engine import indexing, terms
@@ -55,31 +55,17 @@ def posted(row: Row) -> tuple[list[str], int]:
     return [*dict.fromkeys(term for counts, _ in found for term in counts), *labels(row)], sum(n for _, n in found)
 
 
-def pack_parts(places: Sequence[tuple[int, int]], indexed: Indexed) -> tuple[int, int, int, bytes | None]:
-    """A posting's kind, times and length and, for a memory of several passages, instead the same of each of them."""
+def pack_parts(places: Sequence[tuple[int, int]], indexed: Indexed) -> bytes:
+    """A posting of a memory of several passages: the kind, times and length of each of them."""
     lengths, kinds = indexed.lengths, indexed.kinds
-    if len(lengths) == 1:
-        return kinds[0], min(places[0][1], MAX_LENGTH), min(lengths[0], MAX_LENGTH), None
-    packed = (
+    return b"".join(
         _PART.pack(passage << 2 | kinds[passage], min(times, MAX_PART), min(lengths[passage], MAX_PART))
         for passage, times in places
     )
-    return 0, 0, 0, b"".join(packed)
-
-
-def unpack_parts(rows: Iterable[tuple[int, int, int, bytes | None]]) -> list[Posting]:
-    """Postings by passage, from rows of (place of the memory's first passage, times, length, parts)."""
-    found: list[Posting] = []
-    for place, times, length, parts in rows:
-        if not parts:
-            found.append((place, times, length))
-        else:
-            found += [(place | part, n, size) for part, n, size in _PART.iter_unpack(parts)]
-    return found
 
 
 def unpack_long(rows: Sequence[tuple[int, bytes]]) -> list[Posting]:
-    """The same for memories of several passages alone: thousands of parts in one go."""
+    """Postings by passage, from places of memories of several passages and their parts: thousands in one go."""
     bases = chain.from_iterable(repeat(place, len(parts) // _PART.size) for place, parts in rows)
     parts = _PART.iter_unpack(b"".join(parts for _, parts in rows))
     return [(base | part, times, length) for base, (part, times, length) in zip(bases, parts, strict=True)]

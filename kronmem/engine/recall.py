@@ -9,7 +9,7 @@ from kronmem.engine import indexing, ranking, scoring, terms, vector_scan, word_
 from kronmem.engine.confidence import confidence
 from kronmem.engine.embedding import cosines
 from kronmem.engine.scoring import MODEL, MODEL_SHARE, TABLE, Answers, Score
-from kronmem.engine.store import Filter, Found, Reader, Row, Space
+from kronmem.engine.store import PLACE_BITS, Filter, Found, Reader, Row, Space
 from kronmem.engine.vector_scan import Codes
 
 BOUND = 1000
@@ -126,7 +126,7 @@ def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequen
     """Look a common term up also in the older memories that the rarer terms of the question found."""
     if not where.cut:
         return where
-    seen = {place >> indexing.NUMBER_SHIFT for place, _, _ in where.postings}
+    seen = {place >> PLACE_BITS for place, _, _ in where.postings}
     missing = frozenset(map(indexing.number_of, best)) - seen
     return replace(where, postings=[*where.postings, *rows.postings(space, {term: BOUND}, missing)[term].postings])
 
@@ -148,7 +148,8 @@ def _closeness(
     numbers = dict(zip(places, map(indexing.number_of, places), strict=True))
     vectors = rows.vectors(space, list(dict.fromkeys(numbers.values())))
     if missing := set(numbers.values()) - vectors.keys():
-        codes.discard(missing - _unfilled(words))
+        # What is newer than this view of the space is not gone: somebody with a later view has added it.
+        codes.discard({number for number in missing - _unfilled(words) if number <= space.last})
     found = {at: known for at, n in numbers.items() if (known := indexing.vector_at(vectors.get(n, b""), at))}
     numpy = vector_scan.numpy_for(vector_scan.COMPARED * len(found))
     closeness = word_vectors.Comparison(question).closeness(list(found.values()), numpy)

@@ -14,10 +14,12 @@ import json
 import math
 import re
 import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from kronmem.engine.columns import to_microseconds
 from kronmem.engine.postings import indexed
 from kronmem.engine.ranking import COMPANY
 from kronmem.engine.store import NewRow, Reader, Receipt, Row, Space, Writer
@@ -129,13 +131,13 @@ def _replaced(rows: Writer, space: Space, draft: NewRow, now: float) -> list[Row
 
 
 def _named(rows: Writer, space: Space, draft: NewRow, memory_id: str, now: float) -> Row:
-    """The memory of that id, or the current one that has taken its place since."""
+    """The memory of that id, or the current one that has taken its place since, unless that has expired."""
     row = rows.find(space, memory_id, now)
-    if row is None or row.session_id != draft.session_id:
-        raise NotFoundError("The memory to supersede was not found in this session", status=404)
-    while row.superseded_by is not None and (later := rows.find(space, row.superseded_by, now)) is not None:
-        row = later
-    return row
+    if row is not None and row.session_id == draft.session_id:
+        *_, last = _successors(rows, space, row, _EVER)
+        if last.superseded_by is None and not _expired(last, now):
+            return last
+    raise NotFoundError("The memory to supersede was not found in this session", status=404)
 
 
 def _unless_expired(rows: Writer, space: Space, row: Row | None, now: float) -> Row | None:
@@ -201,7 +203,7 @@ def update(rows: Writer, space: Space, old: Row, change: RowChange, now: float) 
         return revised(rows, space, old, new)
     if _taken(rows, space, new, now):
         raise ConflictError("Another memory of this session has that text already", status=409)
-    new = replace(new, said_at=max(now, old.said_at + _TICK))
+    new = replace(new, said_at=max(now, to_microseconds(old.said_at + _TICK)))
     former = replace(old, number=space.last + 1, id=str(uuid.uuid4()), superseded_by=old.id, passages=0)
     changed = revised(rows, space, old, new)
     rows.insert(space, former, None)
@@ -213,27 +215,38 @@ def _taken(rows: Writer, space: Space, new: Row, now: float) -> bool:
     return other is not None and other.id != new.id
 
 
+def make_way(rows: Writer, space: Space, exported: Sequence[Row], now: float) -> None:
+    """Delete what has expired under the ids of exported memories, with its history, before any of them comes back."""
+    if rows.count(space, now) < space.count:
+        for one in exported:
+            if not _expired(one, now):  # such a one does not come back, and its history must not without it
+                _unless_expired(rows, space, rows.find(space, one.id, _EVER), now)
+
+
 def restore(rows: Writer, space: Space, exported: Row, now: float) -> bool:
     """Keep an exported memory as it was, under the next number; False when its id or its text is there already.
 
     Under a key that has another text now, the later said of the two is current and the other one history.
     """
-    if rows.find(space, exported.id, _EVER) is not None or _expired(exported, now):
+    there = rows.find(space, exported.id, _EVER)
+    if _expired(exported, now) or _unless_expired(rows, space, there, now) is not None:
         return False
     row = replace(exported, number=space.last + 1)
     if row.superseded_by is None:
-        same = rows.same_text(space, row.session_id, row.key, row.content)
+        same = _unless_expired(rows, space, rows.same_text(space, row.session_id, row.key, row.content), now)
         if same is not None and not rows.former(space, row.id, _EVER):
             return False
-        row = _against(rows, space, row, same)
+        row = _against(rows, space, row, same, now)
     entries = indexed(row) if row.superseded_by is None else None
     rows.insert(space, replace(row, passages=len(entries.lengths) if entries else 0), entries)
     return True
 
 
-def _against(rows: Writer, space: Space, row: Row, same: Row | None) -> Row:
+def _against(rows: Writer, space: Space, row: Row, same: Row | None, now: float) -> Row:
     """An exported current memory beside those that are there: one of the same text keeps its place."""
-    there = same or (rows.keyed(space, row.session_id, row.key) if row.key is not None else None)
+    there = same
+    if there is None and row.key is not None:
+        there = _unless_expired(rows, space, rows.keyed(space, row.session_id, row.key), now)
     if there is None:
         return row
     if there is same or _said(there) > _said(row):
@@ -243,7 +256,7 @@ def _against(rows: Writer, space: Space, row: Row, same: Row | None) -> Row:
 
 
 def _fresh(draft: NewRow, client_id: str | None, number: int, now: float, after: float = _EVER) -> Row:
-    said_at = max(now, after + _TICK) if draft.said_at is None else min(draft.said_at, now)
+    said_at = max(now, to_microseconds(after + _TICK)) if draft.said_at is None else min(draft.said_at, now)
     return Row(
         number=number,
         id=_as_uuid(client_id) or str(uuid.uuid4()),
@@ -318,6 +331,14 @@ def resolve(rows: Reader, place: Place, memory_id: str, now: float) -> tuple[Spa
 
 def history(rows: Reader, space: Space, row: Row, now: float) -> list[Row]:
     """The current memory and all that it took the place of, the latest said first."""
-    while row.superseded_by is not None and (later := rows.find(space, row.superseded_by, now)) is not None:
-        row = later
-    return [row, *rows.former(space, row.id, now)]
+    *_, last = _successors(rows, space, row, now)
+    return [last, *rows.former(space, last.id, now)]
+
+
+def _successors(rows: Reader, space: Space, row: Row | None, now: float) -> Iterator[Row]:
+    """A memory and those that took its place, one after the other; in a circle, which an import can make, each once."""
+    seen: set[str] = set()
+    while row is not None and row.id not in seen:
+        seen.add(row.id)
+        yield row
+        row = rows.find(space, row.superseded_by, now) if row.superseded_by is not None else None

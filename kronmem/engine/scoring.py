@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kronmem.engine import ranking
-from kronmem.engine.indexing import KIND_BITS, NUMBER_SHIFT, QUESTION
+from kronmem.engine.indexing import KIND_BITS, QUESTION
+from kronmem.engine.store import PLACE_BITS
 
 SCANNED = 200
 """So many passages that are close by their codes are compared exactly, and the hundred best by words."""
@@ -157,7 +158,7 @@ def _speakers(sums: Mapping[int, float], places: Mapping[int, int]) -> dict[int,
 
 def _by_number(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[int, int]]:
     """The best passage of each memory: its score and its place."""
-    numbers = [place >> NUMBER_SHIFT for place in scores]  # `number_of`, written out: thousands of times a recall
+    numbers = [place >> PLACE_BITS for place in scores]  # `number_of`, written out: thousands of times a recall
     best = dict(zip(numbers, scores.values(), strict=True))
     if len(best) == len(scores) and min(best.values(), default=0.0) > 0:  # each has one passage
         return best, dict(zip(numbers, scores, strict=True))
@@ -168,7 +169,7 @@ def _best_passages(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[
     best: dict[int, float] = {}
     places: dict[int, int] = {}
     for place, score in scores.items():
-        number = place >> NUMBER_SHIFT
+        number = place >> PLACE_BITS
         if score > best.get(number, 0.0):
             best[number], places[number] = score, place
     return best, places

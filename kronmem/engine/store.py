@@ -120,6 +120,8 @@ PLACE_BITS = 12
 """A passage's place is `number of its memory << PLACE_BITS | passage << 2 | kind`: 1,024 passages of 60 words are more
 than the longest text that is accepted, and four kinds tell who said it and whether it asks."""
 
+Embedding = tuple[int, bytes, bytes]
+"""The key of a memory, the digest of its text, and the vector that a model gave it."""
 Posting = tuple[int, int, int]
 """That in the passage at this place a term occurs so many times among so many terms."""
 
@@ -305,12 +307,22 @@ class Writer(Reader, Protocol):
 
     def set_state(self, space: Space, key: str, value: str, now: float) -> None: ...
     def delete_state(self, space: Space, key: str) -> bool: ...
-    def set_embeddings(self, embeddings: Iterable[tuple[int, bytes]]) -> None: ...
+    def set_embeddings(self, embeddings: Sequence[Embedding]) -> Sequence[Embedding]:
+        """Add vectors; a memory whose text has changed gets none.
+
+        The answer is those of agents that somebody else is changing, for a transaction of their own.
+        """
+        ...
+
     def forget_embeddings(self) -> None:
         """Drop the embeddings of all memories: another model is going to make new ones."""
         ...
 
     def set_setting(self, name: str, value: str) -> None: ...
+    def hold_setting(self, name: str) -> str | None:
+        """A setting that nobody else changes before this transaction has ended."""
+        ...
+
     def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
         """Current memories that still have the index entries of schema 1."""
         ...

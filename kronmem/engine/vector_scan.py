@@ -36,11 +36,6 @@ class Codes:
     def __len__(self) -> int:
         return len(self._places)
 
-    @property
-    def last(self) -> int:
-        """The newest place; -1 if there is none."""
-        return self._places[-1] if self._places else -1
-
     def add(self, number: int, packed: bytes) -> None:
         """Add a memory newer than all before, with the kinds and codes of its passages (`pack_codes`)."""
         for passage, start in enumerate(range(0, len(packed), 1 + _BYTES)):

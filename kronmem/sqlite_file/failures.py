@@ -16,12 +16,16 @@ LEAST_ROOM = 64 * 1024
 class DiskFullError(StoreError):
     """The database cannot grow."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message, outage=True)
+
 
 class FileMovedError(StoreError):
     """The file that was opened is no longer at its path: what is written to it now, nobody would find again."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} was deleted, moved or replaced while it was open: put it back or open it anew")
+        message = f"{path} was deleted, moved or replaced while it was open: put it back or open it anew"
+        super().__init__(message, outage=True)
 
 
 _PLAIN_WORDS = {
@@ -57,7 +61,7 @@ def translated(path: str) -> Generator[None]:
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is damaged: a text in it is not UTF-8", damaged=True) from error
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error
+        raise StoreError(f"{path}: {error.strerror or error}", outage=True) from error
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -77,7 +81,8 @@ def _translate(error: sqlite3.Error, path: str) -> KronmemError:
     if code == "SQLITE_FULL" or (code in ("SQLITE_IOERR", "SQLITE_CANTOPEN") and _no_room(path)):
         return DiskFullError(f"{path} cannot grow: the disk is full")
     if code in _PLAIN_WORDS:
-        return StoreError(f"{path} {_PLAIN_WORDS[code]}", damaged=code in ("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+        damaged = code in ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+        return StoreError(f"{path} {_PLAIN_WORDS[code]}", damaged=damaged, outage=not damaged)
     return StoreError(f"{path}: {error}", damaged=str(error).startswith(_GONE))
 
 

@@ -57,7 +57,12 @@ class SqliteFile:
         """Close the connections of this process. Later transactions are a `StoreError`."""
         self._closed = True
         self._close_idle()
-        if self._memory is not None:
+        # A connection that is closed under a thread at work in it ends the process: whoever is inside closes it at the
+        # end. Nobody comes in any more.
+        self._close_memory()
+
+    def _close_memory(self) -> None:
+        if self._memory is not None and not self._slots.others():
             self._memory.close()
 
     def _shut(self, connection: SetConnection) -> None:
@@ -161,6 +166,8 @@ class SqliteFile:
             elif connection in self._open and connection is not self._memory:
                 self._idle.append(connection)
         self._slots.leave(slot)
+        if self._closed:
+            self._close_memory()
 
     def _reclaim(self, slot: Slot[SetConnection]) -> None:
         """End a transaction that an interrupt cut off: its frames may live on in a traceback.

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import random
 import sqlite3
 import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kronmem.engine.columns import first_shown, to_microseconds
+from kronmem.engine.remembering import SWEPT
+from kronmem.engine.serialize import timestamp
 from tests.engine.calling import START, Caller, Clock, calling
 
 A, B, C = "Ada lives in Paris", "Ada lives in Berlin", "Ada lives in Rome"
@@ -17,6 +25,20 @@ A, B, C = "Ada lives in Paris", "Ada lives in Berlin", "Ada lives in Rome"
 
 def when(seconds: float) -> str:
     return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)).isoformat()
+
+
+def read_back(seconds: float) -> float:
+    """A time after its way through a reply."""
+    return datetime.fromisoformat(timestamp(seconds).replace("Z", "+00:00")).timestamp()
+
+
+def raw(path: str) -> Any:
+    """Plain SQL beside the store."""
+    return pytest.importorskip("psycopg").connect(path) if path.startswith("postgresql:") else sqlite3.connect(path)
+
+
+def memories_table(path: str) -> str:
+    return "kronmem.memories" if path.startswith("postgresql:") else "memories"
 
 
 def late(seconds: float, **fields: Any) -> dict[str, Any]:
@@ -200,6 +222,22 @@ def test_an_update_changes_a_memory_in_place_and_keeps_the_former_text(call: Cal
     assert history(call, before["id"]) == [("the port is 9090", None), ("the port is 8080", before["id"])]
 
 
+@pytest.mark.parametrize("change", ["update", "key"])
+def test_what_expires_with_its_history_is_counted_once(call: Caller, change: str) -> None:
+    for text in ("one", "two"):
+        call.remember(text)
+    first = call.remember(A, key="city", ttl_days=1)
+    for text in (B, C):
+        if change == "update":
+            assert call("PATCH", f"memories/{first['id']}", {"content": text})[0] == 200
+        else:
+            call.remember(text, key="city", ttl_days=1)
+    call.clock.pass_days(2)
+    assert call.remember("three")["agent_memory_count"] == 3
+    assert call.remember("four")["agent_memory_count"] == len(call.contents()) == 4
+    assert call("GET", "/api/v1/agents")[1][0]["memory_count"] == 4
+
+
 def test_an_update_of_anything_else_makes_no_history(call: Caller) -> None:
     memory = call.remember("tea at five", ttl_days=1)
     changes = {"memory_type": "preference", "tags": ["drink"], "metadata": {"n": 1}, "ttl_days": 0}
@@ -263,6 +301,53 @@ def test_since_is_included_and_until_is_not(call: Caller) -> None:
     assert call.contents(**times) == ["tea number 2", "tea number 1"]
     assert sorted(call.recall("tea number", kronmem=times, threshold=0)) == ["tea number 1", "tea number 2"]
     assert call.recall("tea number", kronmem={"since": when(START + 31)}, threshold=0) == []
+
+
+FINE = [START + n / 7 + n * 2**-22 for n in range(1, 13)]
+"""Times with more digits than microseconds, some of which are shown too late and some too early."""
+
+
+def check_bounds(call: Caller) -> None:
+    """Every memory that is listed is within the times from its own on, and not before it."""
+    _, page = call("GET", "memories", query=[("sort", "oldest"), ("per_page", "100")])
+    texts = [memory["content"] for memory in page["memories"]]
+    for at, memory in enumerate(page["memories"]):
+        assert call.contents(since=memory["created_at"], sort="oldest") == texts[at:]
+        assert call.contents(until=memory["created_at"], sort="oldest") == texts[:at]
+        hits = call.recall("tea number", limit=100, threshold=0, kronmem={"since": memory["created_at"]})
+        assert sorted(hits) == sorted(texts[at:])
+    for at, memory in enumerate(page["memories"]):
+        deleted = call("POST", "memories/clear", {"before": memory["created_at"]})[1]
+        assert deleted == {"deleted": min(at, 1)}
+        assert call.contents(sort="oldest") == texts[at:]
+
+
+def test_a_memory_is_not_older_than_it_says(call: Caller) -> None:
+    for n, time in enumerate(FINE):
+        call.clock.time = time
+        call.remember(f"tea number {n}")
+    check_bounds(call)
+
+
+def test_a_memory_that_was_stored_with_a_finer_time_is_not_older_than_it_says(path: str) -> None:
+    with calling(path) as call:
+        for n in range(len(FINE)):
+            call.remember(f"tea number {n}")
+        with closing(raw(path)) as db, db:
+            for n, time in enumerate(FINE):
+                db.execute(f"UPDATE {memories_table(path)} SET created = {time!r} WHERE content = 'tea number {n}'")
+        check_bounds(call)
+
+
+def test_a_time_is_read_back_as_the_number_that_it_was() -> None:
+    choose = random.Random(1)
+    for low, high in ((0, 10), (1e9, 2.2e9), (2.0**32, 2.0**33)):
+        for time in (choose.uniform(low, high) for _ in range(2000)):
+            assert read_back(to_microseconds(time)) == to_microseconds(time)
+            near = read_back(time)
+            for step in range(-5, 6):
+                other = time + step * 2**-22
+                assert (other >= (first_shown(near) or 0)) == (read_back(other) >= near)
 
 
 def test_times_without_a_zone_are_refused(call: Caller) -> None:
@@ -365,6 +450,35 @@ def test_an_erasure_that_a_reader_holds_up_says_so(tmp_path: Path) -> None:
     assert b"zanzibar" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file grows beyond so many bytes."""
+    import resource  # not on Windows
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits the size of files")
+def test_an_erasure_whose_file_cannot_be_rewritten_on_a_full_disk_says_what_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with calling(str(path)) as call:
+        call.remember("zanzibar")
+        call.as_(agent="bob")("PUT", "state/s", {"value": "x" * 900_000})
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("INSERT INTO settings VALUES('remains', '1')")  # as a migration leaves it
+    with calling(str(path)) as call:
+        with full_disk(400_000):
+            status, gone = call("POST", "erase")
+        assert (status, gone["memories"], gone["complete"]) == (200, 1, False)
+        assert call.contents() == []
+        assert call("POST", "erase")[1]["complete"] is True
+
+
 def test_a_file_that_cannot_be_rewritten_in_time_stays_as_it_was_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with calling(str(path)) as call:
@@ -413,6 +527,84 @@ def test_exported_memories_are_restored_as_they_were_and_only_once(call: Caller)
     assert other.recall("Where does Ada live?") == ["Ada lives in Bern"]
 
 
+def restored(call: Caller, memories: list[Any]) -> tuple[int, list[str]]:
+    """How many were restored, and what is there after the next write has swept."""
+    status, reply = call("POST", "memories/restore", {"memories": memories})
+    assert status == 200, reply
+    there = call.contents()
+    call.remember("swept")
+    assert call.contents() == ["swept", *there]
+    return reply["restored"], there
+
+
+@pytest.mark.parametrize("field", ["id", "superseded_by"])
+def test_an_import_takes_uuids_alone_and_writes_them_in_one_way(call: Caller, field: str) -> None:
+    known = str(uuid.uuid4())
+    memory = {"id": str(uuid.uuid4()), "content": A, "created_at": when(START), "superseded_by": str(uuid.uuid4())}
+    for wrong in ("note-1", known.replace("-", ""), f"{known}\n", f"{{{known}}}"):
+        assert call("POST", "memories/restore", {"memories": [{**memory, field: wrong}]})[0] == 422
+    assert call("POST", "memories/restore", {"memories": [{**memory, field: known.upper()}]})[0] == 200
+    _, page = call("GET", "memories", query=[("history", "true")])
+    assert [one[field] for one in page["memories"]] == [known]
+
+
+@pytest.mark.parametrize("here", [{"content": A}, {"content": A, "key": "city"}, {"content": B, "key": "city"}])
+def test_what_has_expired_does_not_stand_in_the_way_of_an_import(call: Caller, here: dict[str, Any]) -> None:
+    call.clock.time += 100
+    call.remember(**here, ttl_days=1)
+    call.clock.pass_days(2)
+    lasting = {"id": str(uuid.uuid4()), **here, "content": A, "created_at": when(START)}
+    assert restored(call, [lasting]) == (1, [A])
+
+
+def test_an_import_replaces_what_has_expired_under_its_ids_and_keeps_the_history(call: Caller) -> None:
+    memory = call.remember(A, ttl_days=1)
+    call("PATCH", f"memories/{memory['id']}", {"content": B})
+    _, page = call("GET", "memories", query=[("history", "true"), ("sort", "oldest")])
+    exported = [{**one, "expires_at": None} for one in page["memories"]]
+    exported.sort(key=lambda one: one["superseded_by"] is None)
+    call.clock.pass_days(2)
+    assert restored(call, exported) == (2, [B])
+    assert history(call, memory["id"]) == [(B, None), (A, memory["id"])]
+
+
+def test_an_import_brings_no_history_back_whose_memory_has_expired(call: Caller) -> None:
+    call.remember(A, key="city")
+    call.clock.time += 1
+    call.remember(B, key="city", ttl_days=1)
+    _, page = call("GET", "memories", query=[("history", "true"), ("sort", "oldest")])
+    call.clock.pass_days(2)
+    assert restored(call, page["memories"]) == (0, [])
+    call.remember("swept once more")
+    _, page = call("GET", "memories", query=[("history", "true")])
+    assert [one["content"] for one in page["memories"]] == ["swept once more", "swept"]
+
+
+@pytest.mark.parametrize("key", [None, "city"])
+def test_superseding_what_was_superseded_by_an_expired_memory_is_refused(call: Caller, key: str | None) -> None:
+    first = call.remember(A, key=key)
+    earlier = [{"content": f"swept before it {n}", "ttl_days": 1} for n in range(SWEPT)]
+    assert call("POST", "memories/batch", {"memories": earlier})[0] == 201
+    call.clock.time += 1
+    call.remember(B, supersedes=first["id"], ttl_days=1)
+    call.remember("kept")
+    call.clock.pass_days(2)
+    assert call("POST", "remember", {"content": C, "supersedes": first["id"]})[0] == 404
+    assert call.remember("two")["agent_memory_count"] == len(call.contents()) == 2
+    assert call.remember(C, key=key)["agent_memory_count"] == 3
+
+
+def test_memories_that_an_import_puts_in_a_circle_have_an_end(call: Caller) -> None:
+    ids = [str(uuid.uuid4()) for _ in range(2)]
+    circle = [
+        {"id": ids[n], "content": text, "created_at": when(START), "superseded_by": ids[1 - n]}
+        for n, text in enumerate((A, B))
+    ]
+    assert call("POST", "memories/restore", {"memories": circle})[0] == 200
+    assert {text for text, _ in history(call, ids[0])} == {A, B}
+    assert call("POST", "remember", {"content": C, "supersedes": ids[0]})[0] == 404
+
+
 def test_many_writers_of_one_key_end_with_one_current_memory_and_a_whole_history(call: Caller) -> None:
     call.clock = Clock()
 
@@ -428,3 +620,18 @@ def test_many_writers_of_one_key_end_with_one_current_memory_and_a_whole_history
     _, page = call("GET", "memories", query=[("per_page", "100")])
     (current,) = page["memories"]
     assert len(history(call, current["id"])) == 30
+
+
+def test_a_state_is_taken_away_only_if_it_is_the_value_that_was_read(call: Caller) -> None:
+    call("PUT", "state/k", {"value": 1})
+    seen = call("GET", "state/k")[1]["updated_at"]
+    call("PUT", "state/k", {"value": 2})
+    assert call("PUT", "state/k", {"value": None, "if_updated_at": seen})[0] == 409
+    now = call("GET", "state/k")[1]
+    assert now["value"] == 2
+    status, reply = call("PUT", "state/k", {"value": None, "if_updated_at": now["updated_at"]})
+    assert (status, reply) == (200, {"key": "k", "stored": False, "updated_at": None})
+    assert call("GET", "state/k")[0] == 404
+    assert call("PUT", "state/k", {"value": None, "if_updated_at": now["updated_at"]})[0] == 409
+    assert call("PUT", "state/k", {"value": None})[0] == 200  # without a condition null is a value as it was
+    assert call("GET", "state/k")[1]["value"] is None

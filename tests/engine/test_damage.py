@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from kronmem import Client, StoreError
 from kronmem.cli.app import app
 from kronmem.sqlite_file import ENDINGS
+from tests.engine.calling import calling
 from tests.shells import shell
 
 DAMAGE = {
@@ -55,6 +56,15 @@ def test_the_others_are_listed_recalled_and_written(change: str, tmp_path: Path,
             client.get("a", ids[2])
 
 
+def test_a_search_leaves_a_damaged_row_out(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with calling(str(path)) as call:
+        for text in TEXTS:
+            call.remember(text)
+        damage(path, change, TEXTS[2])
+        assert {*call.contents(search="HERON")} == {*TEXTS} - {TEXTS[2]}
+
+
 def test_a_list_of_many_pages_does_not_end_at_a_damaged_row(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Client.local(path) as client:
@@ -76,6 +86,19 @@ def test_a_damaged_row_that_runs_out_is_swept_with_the_others(tmp_path: Path) ->
         client.remember("a", TEXTS[3])
         assert [memory.content for memory in client.memories("a")] == [TEXTS[3]]
         assert client.agents()[0].memory_count == 1
+
+
+def test_a_damaged_former_text_that_runs_out_is_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Client.local(path) as client:
+        for text in TEXTS[:2]:
+            client.remember("a", text, key="heron")
+        damage(path, DAMAGE["metadata"], TEXTS[0])
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE memories SET expires = 1 WHERE content = ?", (TEXTS[0],))
+        db.close()
+        client.remember("a", TEXTS[3])
+        assert client.agents()[0].memory_count == len(list(client.memories("a"))) == 2
 
 
 @pytest.mark.slow

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from kronmem.engine.sqlite import group_commit
 from kronmem.engine.sqlite.group_commit import GroupCommit
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.engine.sqlite.writing import SqliteWriter
-from kronmem.errors import StoreError
+from kronmem.errors import DeadlineError, StoreError
 
 WAIT = 60.0
 
@@ -24,7 +25,8 @@ class Line:
     """A file, the transactions that were opened on it, and threads that write to it."""
 
     def __init__(self, path: Path) -> None:
-        self.store = SqliteStore(str(path / "memory.db"))
+        self.path = path / "memory.db"
+        self.store = SqliteStore(str(self.path))
         self.opened: list[int] = []
         self.on_open: Callable[[int], None] = lambda number: None
         self.group = GroupCommit(self.write)
@@ -37,8 +39,8 @@ class Line:
         with self.store.write(timeout) as rows:
             yield rows
 
-    def put(self, name: str) -> Future[str]:
-        return self.threads.submit(self.group.run, lambda rows: rows.set_setting(name, name) or name, WAIT)
+    def put(self, name: str, timeout: float = WAIT) -> Future[str]:
+        return self.threads.submit(self.group.run, lambda rows: rows.set_setting(name, name) or name, timeout)
 
     def refuse(self, name: str) -> Future[str]:
         def work(rows: SqliteWriter) -> str:
@@ -124,6 +126,26 @@ def test_nobody_waits_for_long_behind_one_who_does_not_come_to_an_end(
         assert by_itself.wait(WAIT)
     assert late.result(WAIT) == "late"
     assert not line.group._line
+
+
+@pytest.mark.slow  # a deadline passes
+def test_whose_time_runs_out_while_the_leader_waits_for_another_process_fails_alone_and_is_not_written(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "PATIENCE", WAIT)
+    with closing(sqlite3.connect(line.path, isolation_level=None, check_same_thread=False)) as other:
+        line.on_open = lambda number: other.execute("BEGIN IMMEDIATE") if number == 2 else None
+        with held(line):
+            leader = line.put("leader")
+            line.wait_for(1)
+            hasty, patient = line.put("hasty", 3.0), line.put("patient")
+            line.wait_for(3)
+        assert isinstance(hasty.exception(WAIT / 2), DeadlineError)  # by then nobody has let go of the file
+        assert not leader.done()
+        other.execute("ROLLBACK")
+        assert (leader.result(WAIT), patient.result(WAIT)) == ("leader", "patient")
+    assert line.kept("leader", "hasty", "patient") == ["leader", "patient"]
+    assert len(line.opened) == 3, "the two that were left shared a transaction"
 
 
 def test_one_thread_after_another_writes_at_once(line: Line) -> None:

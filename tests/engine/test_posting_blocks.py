@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from kronmem.engine.postgres.posting_blocks import Block, first_of, newest, newest_among, pack, replaced, unpack
-from kronmem.engine.postings import MAX_LENGTH, indexed, pack_parts, unpack_parts
+from kronmem.engine.postings import MAX_LENGTH, indexed, pack_parts, unpack_long
 from kronmem.engine.store import PLACE_BITS, Indexed, Posting, Row
 
 EMPTY = (0, b"")
@@ -28,8 +28,10 @@ def by_rows(number: int, index: Indexed, term: str) -> list[Posting]:
     """The postings of a memory as a store of one row each would have them."""
     if term not in index.terms:
         return [(number << PLACE_BITS, 0, 0)] if term in index.labels else []
-    kind, times, length, parts = pack_parts(index.terms[term], index)
-    return unpack_parts([(number << PLACE_BITS | kind, times, length, parts)])
+    places, place = index.terms[term], number << PLACE_BITS
+    if len(index.lengths) == 1:
+        return [(place | index.kinds[0], min(places[0][1], MAX_LENGTH), min(index.lengths[0], MAX_LENGTH))]
+    return unpack_long([(place, pack_parts(places, index))])
 
 
 def blocks_of(indexes: Mapping[int, Indexed], term: str) -> list[Block]:

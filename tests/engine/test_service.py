@@ -120,6 +120,33 @@ def test_a_body_that_is_no_json_object_is_refused(call: Caller, body: bytes) -> 
     assert call("PUT", "state/k", body)[0] == 422
 
 
+OUTSIDE = ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"]
+"""Times that have no date in UTC: they lie after the year 9999 and before the year 1."""
+
+
+@pytest.mark.parametrize("time", OUTSIDE)
+def test_a_time_without_a_date_in_utc_is_refused_and_nothing_is_stored(call: Caller, time: str) -> None:
+    restored = {"id": "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d", "content": "tea", "created_at": "2026-01-01T00:00:00Z"}
+    for path, body in (
+        ("remember", {"content": "tea", "metadata": {"kronmem": {"said_at": time}}}),
+        ("memories/restore", {"memories": [{**restored, "created_at": time}]}),
+        ("memories/restore", {"memories": [{**restored, "expires_at": time}]}),
+        ("recall", {"query": "tea", "kronmem": {"until": time}}),
+    ):
+        assert call("POST", path, body)[0] == 422, body
+    assert [call("GET", "memories", query=[(name, time)])[0] for name in ("since", "until")] == [422, 422]
+    assert call("GET", "/api/v1/agents")[1] == []
+
+
+def test_the_first_and_the_last_moment_can_be_stored_and_asked_for(call: Caller) -> None:
+    first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"
+    times = {"created_at": first, "said_at": first, "expires_at": last}
+    kept = {"id": "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d", "content": "tea", **times}
+    assert call("POST", "memories/restore", {"memories": [kept]}) == (200, {"restored": 1, "present": 0})
+    _, listed = call("GET", "memories", query=[("since", first), ("until", last)])
+    assert [memory["expires_at"][:19] for memory in listed["memories"]] == [last[:19]]
+
+
 def test_unknown_fields_are_ignored(call: Caller) -> None:
     assert call.remember("tea", importance=7, user_id=None)["content"] == "tea"
 
@@ -317,3 +344,12 @@ def test_an_unexpected_failure_is_a_500_and_logged_without_contents(caplog: pyte
     assert "detail" in json.loads(reply.body)
     assert caplog.records[0].exc_info is not None
     assert "my secret" not in caplog.text
+
+
+@pytest.mark.parametrize("tag", ['a"y', 'y"', '"', ", ", "\\", 'a\\"y', "Y", "y z", "ý"])
+def test_a_list_by_tag_has_those_of_this_tag_alone(call: Caller, tag: str) -> None:
+    call.remember("of both", tags=["x, ", tag, "y"])
+    call.remember("of one", tags=["x, ", tag, "z"])
+    call.remember("of the other", tags=["x, ", "y", "z"])
+    assert call.contents(tag="y") == ["of the other", "of both"]
+    assert call.contents(tag=tag) == ["of one", "of both"]

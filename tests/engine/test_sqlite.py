@@ -489,3 +489,33 @@ def test_many_interrupts_take_no_place_and_leave_no_lock(tmp_path: Path, place: 
     with file.transaction("BEGIN", 20.0) as db:
         assert db.execute("SELECT count(*) FROM t").fetchone() == (40,)
     file.close()
+
+
+CLOSED_MEANWHILE = """
+import sys, threading
+from kronmem import Client, KronmemError
+
+def ask(client):
+    try:
+        for _ in range(3):
+            client.recall("ada", "tea and more")
+    except KronmemError:  # closed
+        pass
+
+for number in range(100):
+    client = Client(sys.argv[1])
+    client.remember("ada", "tea")
+    threads = [threading.Thread(target=ask, args=(client,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    client.close()
+    for thread in threads:
+        thread.join()
+"""
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///{path}"])
+def test_closing_a_client_under_threads_at_work_ends_their_calls_and_not_the_process(url: str, path: str) -> None:
+    command = [sys.executable, "-X", "faulthandler", "-c", CLOSED_MEANWHILE, url.format(path=path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -23,6 +23,7 @@ from kronmem.engine.postgres.transaction import Transaction
 from kronmem.engine.service import Service
 from kronmem.errors import DeadlineError, StoreError, TransportError
 from tests.engine.calling import Caller, Clock, calling
+from tests.engine.test_remembering import ID
 from tests.services.kronmem import free_port
 from tests.services.postgres import at, needs_own_databases, own
 
@@ -323,7 +324,19 @@ def test_expired_memories_are_swept_by_one_server_at_a_time(call: Caller, postgr
     assert sql("SELECT sum(count), sum(words) FROM kronmem.spaces WHERE NOT gone").fetchone() == (1, 1)
 
 
+def test_one_agent_with_much_to_sweep_does_not_hide_the_others(call: Caller, sql: Any) -> None:
+    body = [{"content": f"tea {n}", "ttl_seconds": 60} for n in range(70)]
+    assert call.as_(agent="quiet")("POST", "memories/batch", {"memories": body})[0] == 201
+    for n in range(5):
+        call.as_(agent=f"agent-{n}").remember("tea", ttl_seconds=61)
+    call.clock.time += 3600
+    call.remember("coffee")
+    assert sql("SELECT count(*) FROM kronmem.memories").fetchone() == (1,)
+
+
 def test_two_agents_with_one_key_are_refused_not_mixed(database: str) -> None:
+    import psycopg
+
     clock = Clock()
     store = PostgresStore(database, key_of=lambda owner, name: space_key(owner, name) & 1)
     with closing(Service(Engine(store, now=clock))) as service:
@@ -337,9 +350,15 @@ def test_two_agents_with_one_key_are_refused_not_mixed(database: str) -> None:
         for other in (call.as_(agent=same), call.as_(owner=owner, agent=call.agent)):
             with pytest.raises(StoreError, match="same key"):
                 other.remember("coffee")
+        call.remember("tea at five", metadata={"kronmem": {"id": ID}})
+        with pytest.raises(StoreError, match="same key"):
+            call.as_(owner=owner, agent=call.agent)("POST", "erase")
+        assert call.remember("tea at five", metadata={"kronmem": {"id": ID}})["id"] == ID
+        with psycopg.connect(database) as connection:
+            assert connection.execute("SELECT count(*) FROM kronmem.receipts").fetchone() == (1,)
         apart = next(name for name in names if not space_key("", name) & 1)
         call.as_(agent=apart).remember("coffee")
-        assert call.contents() == ["tea"]
+        assert call.contents() == ["tea at five", "tea"]
         assert call.as_(agent=apart).contents() == ["coffee"]
 
 

@@ -28,7 +28,9 @@ class Batch:
     )
     """By space, first number, term and number: entries of older memories that have changed; none if they go."""
     unindexed: dict[int, set[int]] = field(default_factory=lambda: defaultdict[int, set[int]](set))
-    """By space, the memories whose vectors go; before new ones come."""
+    """By space, the memories whose meanings go; before new ones come."""
+    unembedded: dict[int, set[int]] = field(default_factory=lambda: defaultdict[int, set[int]](set))
+    """By space, the memories whose text has changed or that go: a model's vector is of the text alone."""
     meanings: dict[tuple[int, int], Sequence[Value]] = field(
         default_factory=lambda: dict[tuple[int, int], Sequence[Value]]()
     )
@@ -52,9 +54,11 @@ class Batch:
             self.postings[term, space, first].append(entries)
         self._add_meaning(space, number, indexed)
 
-    def replace_index(self, space: int, old: Row, indexed: Indexed) -> int:
+    def replace_index(self, space: int, old: Row, indexed: Indexed, *, reworded: bool) -> int:
         """Let the index entries of a changed memory wait; how many terms it had."""
-        words = self.remove_index(space, old)
+        words = self._unindex(space, old)
+        if reworded:
+            self.unembedded[space].add(old.number)
         changed = self._changed(space, old.number, len(indexed.lengths))
         for term, entries in pack(old.number, indexed):
             changed.setdefault(term, {})[old.number] = entries
@@ -63,6 +67,10 @@ class Batch:
 
     def remove_index(self, space: int, row: Row) -> int:
         """Let the removal of a memory's index entries wait; how many terms it had."""
+        self.unembedded[space].add(row.number)
+        return self._unindex(space, row)
+
+    def _unindex(self, space: int, row: Row) -> int:
         terms, words = posted(row)
         changed = self._changed(space, row.number, row.passages)
         for term in terms:
@@ -92,9 +100,11 @@ class Batch:
             add_blocks(session, ((*at, len(entries), b"".join(reversed(entries))) for at, entries in waiting))
         for (space, first), changed in self.changes.items():
             rewrite(session, space, first, changed)
-        for space, numbers in self.unindexed.items():
-            for sql in _UNINDEX:
-                session.run(sql, (space, sorted(numbers)))
+        for table, gone in (("meanings", self.unindexed), ("embeddings", self.unembedded)):
+            for space, numbers in gone.items():
+                session.run(
+                    f"DELETE FROM kronmem.{table} WHERE space = %s AND number = ANY(%s)", (space, sorted(numbers))
+                )
         if self.meanings:
             session.run_many(_MEANING, self.meanings.values())
         if self.receipts:
@@ -107,9 +117,6 @@ CHANGING = (
 )
 _INSERTED = ("space", "number", "id", "created", "accessed", "role", "successor", "passages", *CHANGING)
 _MEMORY = f"INSERT INTO kronmem.memories({', '.join(_INSERTED)}) VALUES ({', '.join(['%s'] * len(_INSERTED))})"
-_UNINDEX = tuple(
-    f"DELETE FROM kronmem.{table} WHERE space = %s AND number = ANY(%s)" for table in ("meanings", "embeddings")
-)
 _MEANING = """INSERT INTO kronmem.meanings VALUES (%s, %s, %s, %s)
     ON CONFLICT(space, number) DO UPDATE SET codes = excluded.codes, vectors = excluded.vectors"""
 _RECEIPT = """INSERT INTO kronmem.receipts(space, client, memory, body, deduplicated, at)

@@ -44,7 +44,8 @@ def translate(error: psycopg.Error, place: str, *, committing: bool, connected: 
     if isinstance(error, (errors.QueryCanceled, errors.LockNotAvailable)):
         return DeadlineError(f"{place} is busy: it did not finish in time", sent=False)
     if code in _REFUSALS:
-        return StoreError(f"{place} {_REFUSALS[code]}", damaged=code.startswith("XX"))
+        damaged = code.startswith("XX")
+        return StoreError(f"{place} {_REFUSALS[code]}", damaged=damaged, outage=not damaged)
     if isinstance(error, UNPREPARED):
         return UndoneError(f"{place} is behind a pooler: transaction rolled back, repeated without prepared statements")
     if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):

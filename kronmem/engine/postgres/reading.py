@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kronmem.engine.columns import space_of
+from kronmem.engine.columns import first_shown, space_of
 from kronmem.engine.postgres.inverted_index import InvertedIndex
 from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.schema import UNFILLED
@@ -26,6 +26,7 @@ COLUMNS = """number, id::text, content, type, session, tags, metadata, created, 
 _ROW = f"SELECT {COLUMNS} FROM kronmem.memories WHERE"
 _LIVE = "(expires IS NULL OR expires > %s)"
 _CURRENT = "successor IS NULL"
+_TAGGED = "tags::jsonb ? %s"
 _ORDER = {
     "recent": "number DESC",
     "oldest": "number",
@@ -133,10 +134,10 @@ class PostgresReader:
     def _where(self, space: Space, only: Filter, now: float | None) -> tuple[str, tuple[Value, ...]]:
         parts: list[tuple[str, Value]] = [("space = %s", space.id)]
         equal: dict[str, Value] = {_LIVE: now, "session = %s": only.session_id, "type = %s": only.memory_type}
-        equal |= {"created >= %s": only.since, "created < %s": only.until}
+        equal |= {"created >= %s": first_shown(only.since), "created < %s": first_shown(only.until)}
         parts += [(clause, value) for clause, value in equal.items() if value is not None]
-        # A tag's JSON, quotes included, occurs in the list only where the tag does: quotes inside a tag are escaped.
-        parts += [("strpos(tags, %s) > 0", json.dumps(tag)) for tag in only.tags]
+        # Few lists without the tag contain its JSON, so few are read in vain.
+        parts += [part for tag in only.tags for part in (("strpos(tags, %s) > 0", json.dumps(tag)), (_TAGGED, tag))]
         if only.search:
             parts.append(("number = ANY(%s)", self._containing(space, only.search.casefold())))
         clauses = [clause for clause, _ in parts]

@@ -20,17 +20,19 @@ from kronmem.errors import KronmemError
 EVERY = 60.0
 """Seconds between two passes of a process: no read shows what has expired, so only its place waits a minute."""
 _SPACES = 64
-"""Spaces a pass: the write that sweeps waits for a bounded number; when there are more, the next one goes on."""
+"""Spaces a pass and kind: the write that sweeps waits for a bounded number; when there are more, the next goes on."""
+_ROWS = 4096
+"""Old rows among which these spaces are looked for: one agent with thousands of them does not hide the others, and
+millions are not all read."""
 _BOUND = 256
 """Memories a space: a millisecond each, for which its writers wait."""
 _TIME = 1.0
 """Seconds that a pass may take of the write that pays for it."""
 _LOOK = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_DUE = (
-    "SELECT DISTINCT space FROM (SELECT space FROM kronmem.memories WHERE expires <= %s LIMIT %s) AS due",
-    "SELECT DISTINCT space FROM (SELECT space FROM kronmem.receipts WHERE at < %s LIMIT %s) AS due",
-    "SELECT DISTINCT space FROM (SELECT space FROM kronmem.erased WHERE at < %s LIMIT %s) AS due",
+_DUE = tuple(
+    f"SELECT DISTINCT space FROM (SELECT space FROM kronmem.{old} LIMIT {_ROWS}) AS due LIMIT {_SPACES}"
+    for old in ("memories WHERE expires <= %s", "receipts WHERE at < %s", "erased WHERE at < %s")
 )
 _log = logging.getLogger("kronmem.engine")
 
@@ -54,22 +56,23 @@ class Sweeper:
         self.swept_at = sweep.now
         ends = time.monotonic() + _TIME
         try:
-            due = self._due(sweep)
+            found = self._due(sweep)
         except KronmemError as error:
             _log.debug("nothing is swept for now (%s)", error)
             return
-        for space in due:
+        for space in sorted({space for spaces in found for space in spaces}):
             if time.monotonic() < ends:
                 with suppress(KronmemError):
                     self._sweep(space, sweep)
-        if len(due) >= _SPACES:
+        if any(len(spaces) >= _SPACES for spaces in found):
             self.swept_at = -math.inf
 
-    def _due(self, sweep: Sweep) -> list[int]:
+    def _due(self, sweep: Sweep) -> list[set[int]]:
+        """The spaces in which there is something of each kind to delete."""
         times = (sweep.now, sweep.receipts_before, sweep.receipts_before)
         with self.pool.transaction(_LOOK, _TIME, wait=False) as session:
-            found = [session.ask(sql, (at, _SPACES)) for sql, at in zip(_DUE, times, strict=True)]
-        return sorted({int(row[0]) for rows in found for row in rows})
+            found = [session.ask(sql, (at,)) for sql, at in zip(_DUE, times, strict=True)]
+        return [{int(row[0]) for row in rows} for rows in found]
 
     def _sweep(self, space: int, sweep: Sweep) -> None:
         with self.pool.transaction(_WRITE, _TIME, wait=False) as session:

@@ -27,7 +27,6 @@ class PostgresConnection(psycopg.Connection[tuple[Any, ...]]):
 
     ends = float("inf")
     born = 0.0
-    settings = ""
     pooled = False
     distributed = False
 

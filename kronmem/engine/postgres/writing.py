@@ -14,14 +14,14 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from kronmem.engine.columns import changing
+from kronmem.engine.columns import changing, first_shown
 from kronmem.engine.postgres.batch import CHANGING, Batch
 from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReader, key, read_row
 from kronmem.engine.postgres.schema import ADD_SALT, UNFILLED
 from kronmem.engine.postgres.transaction import Transaction, Value
 from kronmem.engine.postings import digest, erased_digest
-from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
+from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space
 from kronmem.errors import StoreError
 
 
@@ -96,7 +96,7 @@ class PostgresWriter(PostgresReader):
             ON CONFLICT(id) DO UPDATE SET owner = excluded.owner, name = excluded.name, gone = false,
             created = excluded.created WHERE s.gone"""
         if not self._run(sql, (self._key_of(owner, name), owner, name, now)):
-            raise StoreError(f"the agent {name!r} has the same key as one of another owner: rename it")
+            raise _same_key(name)
         self._spaces[owner, name] = space = self._stored.find_space(owner, name)
         assert space is not None  # just inserted
         return space
@@ -180,7 +180,7 @@ class PostgresWriter(PostgresReader):
         sql = f"UPDATE kronmem.memories SET {sets} WHERE space = %s AND number = %s"
         self._change(sql, (*changing(new, new.said_at), passages, space.id, new.number))
         if indexed is not None:
-            words = self._new.replace_index(space.id, old, indexed)
+            words = self._new.replace_index(space.id, old, indexed, reworded=old.content != new.content)
             self._count(space, 0, passages - (old.passages or 1), sum(indexed.lengths) - words, 0, 1)
 
     def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
@@ -209,7 +209,7 @@ class PostgresWriter(PostgresReader):
         if session_id is None and before is None:
             self._clear_all(space)
             return
-        clauses = {"space = %s": space.id, "session = %s": session_id, "created < %s": before}
+        clauses = {"space = %s": space.id, "session = %s": session_id, "created < %s": first_shown(before)}
         given = {clause: value for clause, value in clauses.items() if value is not None}
         sql = f"SELECT {COLUMNS} FROM kronmem.memories WHERE {' AND '.join(given)} ORDER BY number"
         self.delete(space, map(read_row, self._ask(sql, tuple(given.values()))))
@@ -223,6 +223,8 @@ class PostgresWriter(PostgresReader):
 
     def erase(self, owner: str, name: str, now: float) -> Erased:
         space, at = self.find_space(owner, name), (self._key_of(owner, name),)
+        if space is None and self._ask("SELECT 1 FROM kronmem.spaces WHERE id = %s AND NOT gone", at):
+            raise _same_key(name)
         ids = {row[0] for row in self._ask("DELETE FROM kronmem.receipts WHERE space = %s RETURNING client", at)}
         receipts = len(ids)
         counted = (0, 0, 0)
@@ -296,14 +298,21 @@ class PostgresWriter(PostgresReader):
     def delete_state(self, space: Space, key: str) -> bool:
         return self._run("DELETE FROM kronmem.states WHERE space = %s AND key = %s", (space.id, key)) > 0
 
-    def set_embeddings(self, embeddings: Iterable[tuple[int, bytes]]) -> None:
-        # What has been deleted in the meantime needs none.
+    def set_embeddings(self, embeddings: Sequence[Embedding]) -> Sequence[Embedding]:
+        # What has been deleted or changed in the meantime needs none.
         sql = """INSERT INTO kronmem.embeddings SELECT space, number, %s FROM kronmem.memories
-            WHERE space = %s AND number = %s AND successor IS NULL
+            WHERE space = %s AND number = %s AND digest = %s AND successor IS NULL
             ON CONFLICT(space, number) DO UPDATE SET vector = excluded.vector"""
-        values = [(vector, key >> BITS, key & (1 << BITS) - 1) for key, vector in sorted(embeddings)]
-        self._send()
-        self._session.run_many(sql, values)
+        values = [(vector, key >> BITS, key & (1 << BITS) - 1, text) for key, text, vector in embeddings]
+        spaces = list(dict.fromkeys(value[1] for value in values))
+        # An erasure that is not committed yet leaves its rows to be seen: a vector added to one would outlive it. An
+        # agent is waited for only when no other one is locked meanwhile.
+        free = {one for one in spaces if self._ask("SELECT pg_try_advisory_xact_lock(%s)", (one,))[0][0]}
+        if not free:
+            self._run("SELECT pg_advisory_xact_lock(%s)", (spaces[0],))
+            free.add(spaces[0])
+        self._session.run_many(sql, [value for value in values if value[1] in free])
+        return [one for one in embeddings if one[0] >> BITS not in free]
 
     def forget_embeddings(self) -> None:
         self._run("DELETE FROM kronmem.embeddings", ())
@@ -312,16 +321,21 @@ class PostgresWriter(PostgresReader):
         sql = "INSERT INTO kronmem.settings VALUES (%s, %s) ON CONFLICT(name) DO UPDATE SET value = excluded.value"
         self._run(sql, (name, value))
 
+    def hold_setting(self, name: str) -> str | None:
+        found = self._ask("SELECT value FROM kronmem.settings WHERE name = %s FOR SHARE", (name,))
+        return str(found[0][0]) if found else None
+
     def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
         sql = """SELECT DISTINCT s.owner, s.name FROM (SELECT space FROM kronmem.memories
             WHERE passages = 0 AND successor IS NULL LIMIT %s) AS m JOIN kronmem.spaces AS s ON s.id = m.space"""
         found: list[tuple[Space, Row]] = []
-        for owner, name in self._ask(sql, (limit,)):
+        spaces = self._ask(sql, (limit,))
+        for owner, name in sorted(spaces, key=lambda at: self._key_of(*at)):  # locks are taken in one order by all
             # Locked first, then read: nobody may change a memory between being read and being indexed.
             if (space := self.find_space(owner, name)) is not None:
                 rows = f"{_OF_SPACE} AND passages = 0 AND successor IS NULL ORDER BY number DESC LIMIT %s"
                 found += [(space, read_row(row)) for row in self._ask(rows, (space.id, limit - len(found)))]
-        if not found:
+        if not spaces:  # those of one that was cleared while we waited for its lock say nothing of others
             self._run("DELETE FROM kronmem.settings WHERE name = %s", (UNFILLED,))
         return found
 
@@ -334,6 +348,10 @@ class PostgresWriter(PostgresReader):
 _OF_SPACE = f"SELECT {COLUMNS} FROM kronmem.memories WHERE space = %s"
 _DELETE_FORMER = f"""{FORMER} DELETE FROM kronmem.memories
     WHERE space = %s AND successor IN (SELECT successor FROM chain)"""
+
+
+def _same_key(name: str) -> StoreError:
+    return StoreError(f"the agent {name!r} has the same key as one of another owner: rename it")
 
 
 def _counters(space: Space) -> tuple[int, ...]:

@@ -99,9 +99,11 @@ class GroupCommit:
 
     def _lead(self, mine: _Write, ends: float) -> object:
         """Write, together with those in line if it is this thread's turn to."""
-        others = self._followers(mine)
+        others: list[_Write] = []
         try:
             with self._write(max(ends - time.monotonic(), 0.0)) as rows:
+                # Not before the file is locked: whoever's time runs out until then leaves the line with its own error.
+                others = self._followers(mine)
                 if not others:
                     return mine.work(rows)
                 for one in (mine, *others):

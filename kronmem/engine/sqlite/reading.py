@@ -8,9 +8,10 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from kronmem.engine.columns import space_of
+from kronmem.engine.columns import first_shown, space_of
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_long
 from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_page, sound_rows
+from kronmem.engine.sqlite.texts import without_vector
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Posting, Receipt, Row, Space, StateValue, Totals
 
 _SPACE = """SELECT id, name, description, metadata, created, count, passages, words, last, generation, revised
@@ -18,6 +19,10 @@ _SPACE = """SELECT id, name, description, metadata, created, count, passages, wo
 _ROW = f"SELECT {COLUMNS} FROM memories WHERE "
 _LIVE = "(expires IS NULL OR expires > ?)"
 _CURRENT = "successor IS NULL"
+_READABLE_TAGS = "CASE WHEN json_valid(tags) THEN tags ELSE '[]' END"
+_TAGGED = f"EXISTS (SELECT 1 FROM json_each({_READABLE_TAGS}) AS tag WHERE tag.value = ?)"
+# As bytes: SQLite gives a query up at the first text that is not UTF-8.
+_CONTAINS = "typeof(content) = 'text' AND contains(CAST(content AS BLOB), ?)"
 _SAID = "coalesce(said, created)"
 _ORDER = {
     "recent": "key DESC",
@@ -69,8 +74,7 @@ class SqliteReader:
     def totals(self, space: Space, now: float) -> Totals:
         where, values = _where(space, Filter(), now)
         by = f"FROM memories WHERE {where} GROUP BY 1 ORDER BY 1"
-        readable = "CASE WHEN json_valid(tags) THEN tags ELSE '[]' END"
-        tags = f"SELECT value, count(*) FROM memories, json_each({readable})"
+        tags = f"SELECT value, count(*) FROM memories, json_each({_READABLE_TAGS})"
         tags += f" WHERE {where.replace('key', 'memories.key')}"
         return Totals(
             self.count(space, now),
@@ -201,8 +205,7 @@ class SqliteReader:
         return self._by_number("SELECT key, vector FROM memories WHERE vector IS NOT NULL AND", space, numbers)
 
     def without_embedding(self, after: int | None, limit: int) -> list[tuple[int, str]]:
-        sql = f"SELECT key, content FROM memories WHERE key > ? AND vector IS NULL AND {_CURRENT} ORDER BY key LIMIT ?"
-        return [(key, content) for key, content in self._db.execute(sql, (after or 0, limit))]
+        return list(islice(without_vector(self._db, after or 0), limit))
 
     def count_embedded(self) -> int:
         sql = f"SELECT count(vector) FROM memories WHERE {_CURRENT}"
@@ -267,12 +270,12 @@ def _where(space: Space, only: Filter, now: float | None) -> tuple[str, tuple[Va
     else:
         parts += [("key >= ?", key(space.id, 0)), ("key < ?", key(space.id + 1, 0))]
     equal: dict[str, Value] = {"session = ?": only.session_id, "type = ?": only.memory_type}
-    equal |= {"created >= ?": only.since, "created < ?": only.until, _LIVE: now}
+    equal |= {_LIVE: now, "created >= ?": first_shown(only.since), "created < ?": first_shown(only.until)}
     parts += [(clause, value) for clause, value in equal.items() if value is not None]
-    # A tag's JSON, quotes included, occurs in the list only where the tag does: quotes inside a tag are escaped.
-    parts += [("instr(tags, ?)", json.dumps(tag)) for tag in only.tags]
+    # Few lists without the tag contain its JSON, so few are read in vain.
+    parts += [part for tag in only.tags for part in (("instr(tags, ?)", json.dumps(tag)), (_TAGGED, tag))]
     if only.search:
-        parts.append(("contains(content, ?)", only.search.casefold()))
+        parts.append((_CONTAINS, only.search.casefold()))
     clauses = [clause for clause, _ in parts]
     clauses += [*(["pinned"] if only.pinned else []), *([] if only.history else [_CURRENT])]
     return " AND ".join(clauses), tuple(value for _, value in parts)

@@ -72,5 +72,8 @@ def _register_functions(connection: sqlite3.Connection) -> None:
     connection.create_function("contains", 2, _contains, deterministic=True)
 
 
-def _contains(content: str, wanted: str) -> bool:
-    return wanted in content.casefold()
+def _contains(content: bytes, wanted: str) -> bool:
+    try:
+        return wanted in content.decode().casefold()
+    except UnicodeDecodeError:  # a damaged row, which is left out
+        return False

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from kronmem.engine.columns import changing
+from kronmem.engine.columns import changing, first_shown
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, digest, erased_digest, pack_parts, posted
 from kronmem.engine.sqlite.reading import FORMER, SqliteReader
 from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, check_damage, key, read_row, sound_rows
-from kronmem.engine.store import Erased, Indexed, Receipt, Row, Space
+from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space
 from kronmem.errors import StoreError
 
 
@@ -176,7 +176,7 @@ class SqliteWriter(SqliteReader):
         if session_id is None and before is None:
             self._clear_all(space)
             return
-        clauses = {"space = ?": space.id, "session = ?": session_id, "created < ?": before}
+        clauses = {"space = ?": space.id, "session = ?": session_id, "created < ?": first_shown(before)}
         given = {clause: value for clause, value in clauses.items() if value is not None}
         sql = f"SELECT {COLUMNS} FROM memories WHERE {' AND '.join(given)}"
         self.delete(space, sound_rows(self._db, sql, tuple(given.values())))
@@ -227,17 +227,24 @@ class SqliteWriter(SqliteReader):
         sql = "SELECT key FROM memories WHERE expires <= ? ORDER BY expires LIMIT ?"
         expired = self._db.execute(sql, (now, bound)).fetchall()
         for (where,) in expired:
-            if row := self._sound(where):
-                self._delete(where >> BITS, row)
-            else:
-                self._count(where >> BITS, -1, -1, 0)
-                self._db.execute("DELETE FROM memories WHERE key = ?", (where,))
+            self._sweep(where)
         old = "SELECT owner, name, client FROM receipts WHERE at < ? LIMIT ?"
         gone = self._db.execute(old, (receipts_before, bound)).fetchall()
         self._db.executemany("DELETE FROM receipts WHERE owner = ? AND name = ? AND client = ?", gone)
         # No index: an erasure is rare, and the table is empty again when its receipts would have been.
         self._db.execute("DELETE FROM erased WHERE at < ?", (receipts_before,))
         return len(expired)
+
+    def _sweep(self, where: int) -> None:
+        kept = self._db.execute("SELECT successor IS NULL FROM memories WHERE key = ?", (where,)).fetchone()
+        if kept is None:  # a former text, gone with its memory
+            return
+        if row := self._sound(where):
+            self._delete(where >> BITS, row)
+            return
+        if kept[0]:
+            self._count(where >> BITS, -1, -1, 0)
+        self._db.execute("DELETE FROM memories WHERE key = ?", (where,))
 
     def set_state(self, space: Space, key: str, value: str, now: float) -> None:
         sql = """INSERT INTO states(owner, space, key, value, created, updated)
@@ -248,9 +255,10 @@ class SqliteWriter(SqliteReader):
     def delete_state(self, space: Space, key: str) -> bool:
         return self._db.execute("DELETE FROM states WHERE space = ? AND key = ?", (space.id, key)).rowcount > 0
 
-    def set_embeddings(self, embeddings: Iterable[tuple[int, bytes]]) -> None:
-        sql = "UPDATE memories SET vector = ? WHERE key = ? AND successor IS NULL"
-        self._db.executemany(sql, [(vector, key) for key, vector in embeddings])
+    def set_embeddings(self, embeddings: Sequence[Embedding]) -> Sequence[Embedding]:
+        sql = "UPDATE memories SET vector = ? WHERE key = ? AND digest = ? AND successor IS NULL"
+        self._db.executemany(sql, [(vector, key, text) for key, text, vector in embeddings])
+        return ()
 
     def forget_embeddings(self) -> None:
         self._db.execute("UPDATE memories SET vector = NULL WHERE vector IS NOT NULL")
@@ -262,6 +270,9 @@ class SqliteWriter(SqliteReader):
     def set_setting(self, name: str, value: str) -> None:
         self._nothing_erased = False
         self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    def hold_setting(self, name: str) -> str | None:
+        return self.setting(name)  # nobody else writes meanwhile
 
     def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
         which = "FROM memories WHERE passages = 0 AND successor IS NULL ORDER BY key DESC LIMIT ?"
@@ -298,7 +309,7 @@ _UNPOST = "DELETE FROM postings WHERE space = ? AND term = ? AND number = ?"
 def _postings(space_id: int, number: int, indexed: Indexed) -> list[Sequence[Value]]:
     terms = indexed.terms.items()
     if len(indexed.lengths) != 1:
-        return [(space_id, term, number, 0, pack_parts(places, indexed)[-1]) for term, places in terms]
+        return [(space_id, term, number, 0, pack_parts(places, indexed)) for term, places in terms]
     worth = indexed.kinds[0] << 2 * LENGTH_BITS | min(indexed.lengths[0], MAX_LENGTH)
     return [
         (space_id, term, number, worth | min(places[0][1], MAX_LENGTH) << LENGTH_BITS, None) for term, places in terms
