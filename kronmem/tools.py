@@ -113,7 +113,7 @@ def memory_tools(
     """
     check_memory(memory, "memory_tools")
     if isinstance(memory, AsyncAgentMemory):
-        return _async_tools(memory, prefix, timeout)
+        return awaitable_tools(lambda: memory, str(memory), prefix, timeout)
     return _blocking_tools(memory, prefix, timeout)
 
 
@@ -138,8 +138,10 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
         ttl_days: Annotated[int | None, TTL] = None,
         key: Annotated[str | None, KEY] = None,
     ) -> str:
-        extras = _extras(tags, ttl_days, key)
-        return call(lambda held: _stored(held.remember(_text(content), _type(memory_type), **extras)))
+        def work(held: AgentMemory) -> str:
+            return _stored(held.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days, key)))
+
+        return call(work)
 
     def recall(
         query: Annotated[str, QUERY],
@@ -159,11 +161,18 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
     return MemoryTools(remember, recall, forget)
 
 
-def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> MemoryTools[ToolCoroutine]:
-    inner, log = memory.with_timeout(OWN_DEADLINE * timeout), LogOnce(str(memory))
+def awaitable_tools(
+    memory: Callable[[], AsyncAgentMemory], subject: str, prefix: str, timeout: float
+) -> MemoryTools[ToolCoroutine]:
+    """The tools for a memory that is looked up at each call, for it may be closed and opened anew."""
+    log = LogOnce(subject)
 
-    async def call(work: Callable[[], Awaitable[str]]) -> str:
-        return await answered_async(inner.client, work, timeout, log)
+    async def call(work: Callable[[AsyncAgentMemory], Awaitable[str]]) -> str:
+        try:
+            inner = memory().with_timeout(OWN_DEADLINE * timeout)
+        except Exception as error:  # noqa: BLE001 -- a tool that raises would end the agent's turn
+            return failure_message(error, log)
+        return await answered_async(inner.client, partial(work, inner), timeout, log)
 
     async def remember(
         content: Annotated[str, CONTENT],
@@ -172,8 +181,8 @@ def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> Memor
         ttl_days: Annotated[int | None, TTL] = None,
         key: Annotated[str | None, KEY] = None,
     ) -> str:
-        async def work() -> str:
-            return _stored(await inner.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days, key)))
+        async def work(held: AsyncAgentMemory) -> str:
+            return _stored(await held.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days, key)))
 
         return await call(work)
 
@@ -182,14 +191,14 @@ def _async_tools(memory: AsyncAgentMemory, prefix: str, timeout: float) -> Memor
         limit: Annotated[int, LIMIT] = 5,
         tags: Annotated[list[str] | None, TAGS] = None,
     ) -> str:
-        async def work() -> str:
-            return _listed(await inner.recall(_text(query), _limit(limit), tags=_tags(tags)))
+        async def work(held: AsyncAgentMemory) -> str:
+            return _listed(await held.recall(_text(query), _limit(limit), tags=_tags(tags)))
 
         return await call(work)
 
     async def forget(memory_id: Annotated[str, MEMORY_ID]) -> str:
-        async def work() -> str:
-            await inner.forget(_text(memory_id).strip())
+        async def work(held: AsyncAgentMemory) -> str:
+            await held.forget(_text(memory_id).strip())
             return FORGOTTEN
 
         return await call(work)
@@ -243,6 +252,8 @@ def _age(created: datetime | None, now: datetime) -> str:
 
 
 def _text(value: object) -> str:
+    if value is None:
+        return ""  # which is refused in words
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -265,7 +276,7 @@ def _tags(value: object) -> tuple[str, ...]:
 def _loaded(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text.split(",")
 
 

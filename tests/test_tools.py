@@ -223,3 +223,17 @@ def test_the_descriptions_are_the_tools_own_and_stay_plain_text() -> None:
                 texts = [one for kind in function.__annotations__.values() for one in getattr(kind, "__metadata__", ())]
                 assert texts
                 assert all(isinstance(text, str) for text in texts)
+
+
+def test_arguments_that_no_parser_takes_never_raise(model: Model, tmp_path: Path) -> None:
+    say = model(f"sqlite:///{tmp_path}/memory.db", timeout=60)
+    assert say("remember", "x is y", "fact", "[" * 200_000)
+    assert say("recall", "x is y", 5, "[" * 200_000)
+
+
+def test_a_memory_without_words_is_refused_in_words(model: Model, tmp_path: Path) -> None:
+    say = model(f"sqlite:///{tmp_path}/memory.db", timeout=60)
+    assert say("remember", None).startswith("Not done: content")
+    assert say("recall", None).startswith("Not done: query")
+    assert say("forget", None).startswith("Not done: memory_id")
+    assert say("recall", "null") == "No relevant memories."

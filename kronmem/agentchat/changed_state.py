@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Protocol, cast
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import wait
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Protocol, TypeVar, cast
 
 import anyio
-from anyio import from_thread, to_thread
+from anyio import to_thread
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
@@ -23,6 +24,7 @@ PAUSES = (0.05, 0.4, 3.0)
 """Seconds between further saves while nothing new is told of: a team has taken in its message after the first of them,
 on a busy machine later, and a model may think for longer than that. A save that finds no change writes nothing."""
 
+T = TypeVar("T")
 JsonObject = dict[str, JsonValue]
 
 
@@ -54,11 +56,11 @@ class StateSaver:
         self._log = LogOnce(f"the saving of the state {key!r}")
         self._one, self._writing = asyncio.Lock(), threading.Lock()
         self._saved: JsonObject = {}
-        self._behind = False
+        self.behind = False
 
     async def read(self) -> JsonObject | None:
         """The saved state; None when there is none. One that 0.1 saved stands under the key itself."""
-        head = await to_thread.run_sync(self._journal.read)
+        head = await to_thread.run_sync(self._journal.read, abandon_on_cancel=True)
         if head is None or not self._journal.begun:
             return head
         self._saved = cast("JsonObject", head["value"])
@@ -69,60 +71,74 @@ class StateSaver:
         await self._save(self._timeout)
 
     async def save_quietly(self) -> None:
-        """Save on the way: a failure is logged once, and a store that hangs is not waited for at every message."""
-        if not self._behind:
+        """Save on the way: a failure is logged once, and a store that hangs is not waited for at every message.
+
+        `behind` tells whether this has still to be made up for.
+        """
+        self.behind = True
+        if not self._one.locked() and not self._writing.locked():
             with self._log.swallowing():
                 await self._save(min(TIMEOUT, self._timeout))
+                self.behind = False
 
     async def _save(self, timeout: float) -> None:
-        self._behind = True
         try:
             with anyio.fail_after(timeout, shield=True):
                 async with self._one:
-                    await self._write()
+                    await self._write(timeout)
         except TimeoutError:
             raise DeadlineError(f"the state {self._key!r} was not saved within {timeout} s") from None
-        finally:
-            self._behind = self._writing.locked()
 
-    async def _write(self) -> None:
+    async def _write(self, timeout: float) -> None:
         new = cast("JsonObject", self._cleaned(cast("JsonValue", to_jsonable_python(await self._team.save_state()))))
-        if self._journal.begun:
-            await self._in_thread(lambda: self._journal.append(list(differences(self._saved, new))))
-        else:
-            whole: Sequence[Change] = [([name], None, part) for name, part in new.items()]
-            await self._in_thread(lambda: self._journal.begin(whole, {}))
-        self._saved = new
 
-    async def _in_thread(self, work: Callable[[], None]) -> None:
         def alone() -> None:
-            if not self._writing.acquire(blocking=False):
+            if not self._writing.acquire(timeout=timeout):
                 raise DeadlineError("an earlier save has not ended yet", sent=False)
             try:
-                work()
+                self._store(new)
             finally:
                 self._writing.release()
 
         await to_thread.run_sync(alone, abandon_on_cancel=True)
 
+    def _store(self, new: JsonObject) -> None:
+        """Write the changes and note them, also when nobody waits for it any more."""
+        if self._journal.begun:
+            self._journal.append(list(differences(self._saved, new)))
+        else:
+            whole: Sequence[Change] = [([name], None, part) for name, part in new.items()]
+            self._journal.begin(whole, {})
+        self._saved = new
+
 
 class _Awaited:
-    """An `AsyncState` for the blocking journal, which runs in a thread of the event loop."""
+    """An `AsyncState` for the blocking journal, which runs in a thread of the event loop.
+
+    A call that nobody waits for any more is not cancelled: it may have arrived, and its end tells.
+    """
 
     def __init__(self, state: AsyncState) -> None:
-        self._state = state
+        self._state, self._loop = state, asyncio.get_running_loop()
 
     def get(self, key: str) -> JsonValue:
         """The value, None when there is none."""
-        return from_thread.run(self._state.get, key)
+        return self._result(self._state.get(key))
 
     def set(self, key: str, value: JsonValue) -> None:
         """Store a value."""
-        from_thread.run(self._state.set, key, value)
+        self._result(self._state.set(key, value))
 
     def delete(self, key: str) -> None:
         """Remove a value."""
-        from_thread.run(self._state.delete, key)
+        self._result(self._state.delete(key))
+
+    def _result(self, call: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        while not wait([future], 1.0).done:
+            if self._loop.is_closed():  # nobody carries it on: the process must be able to end
+                raise DeadlineError("the event loop was closed before the save had ended")
+        return future.result()
 
 
 @asynccontextmanager
@@ -140,9 +156,10 @@ async def watching(team: Stateful, saver: StateSaver) -> AsyncGenerator[None]:
 
 def _saving(stream: Callable[..., AsyncGenerator[Any]], quiet: _Quiet) -> Callable[..., AsyncGenerator[Any]]:
     async def saved(*args: Any, **options: Any) -> AsyncGenerator[Any]:
-        async for message in stream(*args, **options):
-            await quiet.save()
-            yield message
+        async with aclosing(stream(*args, **options)) as messages:  # one left early is over, and the team is free again
+            async for message in messages:
+                await quiet.save()
+                yield message
 
     return saved
 
@@ -152,22 +169,28 @@ class _Quiet:
 
     def __init__(self, saver: StateSaver) -> None:
         self._saver = saver
-        self._later: asyncio.Task[None] | None = None
+        self._later: tuple[asyncio.Task[None], asyncio.Event] | None = None
 
     async def save(self) -> None:
         """Save now, and later unless this is called again before."""
         await self.end()
         await self._saver.save_quietly()
-        self._later = asyncio.ensure_future(self._wait())
+        if self._later is None:
+            over = asyncio.Event()
+            self._later = asyncio.ensure_future(self._wait(over)), over
 
-    async def _wait(self) -> None:
-        for pause in PAUSES:
-            await asyncio.sleep(pause)
+    async def _wait(self, over: asyncio.Event) -> None:
+        pauses = list(PAUSES)
+        while pauses or self._saver.behind:
+            with anyio.move_on_after(pauses.pop(0) if pauses else PAUSES[-1]):
+                await over.wait()
+                return
             await self._saver.save_quietly()
 
     async def end(self) -> None:
         """Stop waiting; a save under way is finished."""
         later, self._later = self._later, None
         if later is not None:
-            later.cancel()
-            await asyncio.wait([later])
+            task, over = later
+            over.set()
+            await asyncio.wait([task])

@@ -14,7 +14,7 @@ from autogen_core.model_context import ChatCompletionContext
 from autogen_core.tools import BaseTool
 from typing_extensions import Self
 
-from kronmem import AsyncClient, ConfigError, InvalidInputError, MemoryTools, memory_tools
+from kronmem import AsyncClient, ConfigError, InvalidInputError, MemoryTools
 from kronmem.agentchat import injection
 from kronmem.agentchat.cancellation import until_cancelled
 from kronmem.agentchat.config import KronMemoryConfig
@@ -26,7 +26,7 @@ from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_descriptions import ToolCoroutine
-from kronmem.packs.warmup import load_engine_for
+from kronmem.packs.warmup import load_engine_for, warm_up
 
 
 class KronMemory(Memory, Component[KronMemoryConfig]):
@@ -94,6 +94,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         """
         found: list[MemoryContent] = []
         try:
+            warm_up(self.agent_memory)
             await load_engine_for(self.agent_memory.client)  # before the deadline begins
             found = await bounded_async(lambda: self._inject(model_context), self._memory.timeout)
         except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
@@ -153,7 +154,6 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     async def close(self) -> None:
         """Release the connections opened here. Nothing is deleted, and a later call opens anew."""
-        self._tools.clear()
         await self._memory.close()
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +170,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
     def functions(self, prefix: str = "") -> MemoryTools[ToolCoroutine]:
         """Make the plain functions behind the tools; the same ones every time, so that an outage is logged once."""
         if prefix not in self._tools:
-            self._tools[prefix] = memory_tools(self.agent_memory, prefix, self._memory.timeout)
+            self._tools[prefix] = self._memory.tools(prefix)
         return self._tools[prefix]
 
     # ── declarative ──────────────────────────────────────────────────────────────────────────────────────────────

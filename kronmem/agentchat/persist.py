@@ -74,9 +74,17 @@ def told_once(value: JsonValue) -> JsonValue:
 
 
 def _heard(buffer: Sequence[JsonValue], context: Sequence[JsonValue]) -> int:
-    """How many messages at the beginning of the buffer are the last of a user in the context."""
+    """How many messages at the beginning of the buffer are the last of a user in the context, and not yet answered."""
     said = [one.get("content") for one in buffer if isinstance(one, dict)]
-    heard = [one.get("content") for one in context if isinstance(one, dict) and one.get("type") == "UserMessage"]
+    heard = list[JsonValue]()
+    for one in context:
+        match one:
+            case {"type": "UserMessage", "content": content}:
+                heard.append(content)
+            case {"type": "AssistantMessage", "content": str()}:  # an answer; a call of tools is a list
+                heard.clear()
+            case _:
+                pass
     return next((count for count in range(len(said), 0, -1) if said[:count] == heard[-count:]), 0)
 
 

@@ -9,17 +9,14 @@ from kronmem import AgentMemory, Client, ConfigError
 from kronmem.autogen.attach import attach
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.default_client import give_back, take_client
-from kronmem.autogen.messages import Message
-from kronmem.autogen.recall import ContextHook
+from kronmem.autogen.messages import Message, is_traffic
+from kronmem.autogen.recall import CONTEXT_LIMIT, MOST_LOADING, ContextHook
 from kronmem.packs.bounded_call import bounded, bounded_thread
 from kronmem.packs.capture import Extract
 from kronmem.packs.checks import ReadFrom, check_blocking
 from kronmem.packs.injected_block import fence_context, without_blocks
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.warmup import is_cold, load_engine
-
-MOST_PRIMING = 60.0
-"""Seconds; the deadline of the recall inside is the user's, this one only ends a thread that was lost."""
+from kronmem.packs.warmup import is_cold, load_engine, warm_up
 
 
 def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: int = 8, timeout: float = 2.0) -> str:
@@ -29,15 +26,30 @@ def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: in
     message stays as it is. A callable id is asked now: the message is for that user alone.
     """
     log = LogOnce(str(check_blocking(memory)))
-    block = ""
+    return _primed(agent, memory, query, limit, timeout, log) or ""
+
+
+def _primed(
+    agent: ConversableAgent, memory: AgentMemory, query: str, limit: int, timeout: float, log: LogOnce
+) -> str | None:
+    """The same; None when memory does not answer."""
     if is_cold(memory.client):
         load_engine()  # before the deadline begins
+    block = None
     with log.swallowing():
-        inner = memory.with_timeout(timeout).resolved()
-        block = bounded(lambda: fence_context(inner.inject_context(query, limit), inner.agent_id), timeout)
+        block = bounded(_asking(memory, query, limit, timeout), timeout)
+    _show(agent, block)
+    return block
+
+
+def _asking(memory: AgentMemory, query: str, limit: int, timeout: float) -> Callable[[], str]:
+    inner = memory.with_timeout(timeout).resolved()
+    return lambda: fence_context(inner.inject_context(query, limit), inner.agent_id)
+
+
+def _show(agent: ConversableAgent, block: str | None) -> None:
     if block:
         agent.update_system_message(f"{without_blocks(agent.system_message)}\n\n{block}".strip())
-    return block
 
 
 class MemoryAgent(ConversableAgent):
@@ -50,6 +62,7 @@ class MemoryAgent(ConversableAgent):
     """
 
     _query: str | None = None
+    _asked = False
 
     def __init__(
         self,
@@ -75,6 +88,7 @@ class MemoryAgent(ConversableAgent):
         self.memory = memory
         self.attachment = attach(memory, self, recall, capture, limit, 20, timeout, read_from, ttl_days)
         self._query, self._timeout = memory_query if memory.fixed else None, timeout
+        self._asked, self._prime_log = False, LogOnce(str(memory))
         if memory_query is not None and not memory.fixed:
             self.attachment.recall(self, ContextHook(self, memory, memory_query, timeout), "context")
 
@@ -86,22 +100,43 @@ class MemoryAgent(ConversableAgent):
 
     def generate_reply(self, *args: Any, **options: Any) -> str | Message | None:
         """Reply, with the memories about `memory_query` in the system message."""
+        warm_up(self.memory)
         self._prime()
-        return super().generate_reply(*args, **options)
+        return self._replied(super().generate_reply(*args, **options))
 
     async def a_generate_reply(self, *args: Any, **options: Any) -> str | Message | None:
         """Reply, with the memories about `memory_query` in the system message."""
+        warm_up(self.memory)
         await self._prime_async()
-        return await super().a_generate_reply(*args, **options)
+        return self._replied(await super().a_generate_reply(*args, **options))
+
+    def _due(self) -> str | None:
+        """The query until it is answered, once in each turn of this agent: an outage costs one wait."""
+        query = None if self._asked else self._query
+        self._asked = True
+        return query
+
+    def _replied(self, reply: str | Message | None) -> str | Message | None:
+        self._asked = isinstance(reply, dict) and is_traffic(reply)  # while tools are at work it is the same turn
+        return reply
 
     def _prime(self) -> None:
-        query, self._query = self._query, None
+        query = self._due()
         if query is not None:
-            prime(self, self.memory, query, timeout=self._timeout)
+            block = _primed(self, self.memory, query, CONTEXT_LIMIT, self._timeout, self._prime_log)
+            self._query = query if block is None else None
 
     async def _prime_async(self) -> None:
-        if self._query is not None:
-            await bounded_thread(self._prime, MOST_PRIMING)
+        query, block = self._due(), ""
+        if query is None:
+            return
+        with self._prime_log.swallowing():
+            if is_cold(self.memory.client):
+                await bounded_thread(load_engine, MOST_LOADING)
+            asking = _asking(self.memory, query, CONTEXT_LIMIT, self._timeout)
+            block = await bounded_thread(asking, self._timeout)
+            self._query = None
+        _show(self, block)
 
     def receive(
         self,
@@ -111,6 +146,7 @@ class MemoryAgent(ConversableAgent):
         silent: bool | None = False,
     ) -> None:
         """Receive a message, and capture it."""
+        warm_up(self.memory)
         self._prime()  # first: the new message is not yet a memory
         self.attachment.received(self, message, sender)
         super().receive(message, sender, request_reply, silent)
@@ -123,6 +159,7 @@ class MemoryAgent(ConversableAgent):
         silent: bool | None = False,
     ) -> None:
         """Receive a message, and capture it."""
+        warm_up(self.memory)
         await self._prime_async()  # first: the new message is not yet a memory
         await self.attachment.received_async(self, message, sender)
         await super().a_receive(message, sender, request_reply, silent)

@@ -18,8 +18,8 @@ from kronmem.packs.warmup import warm_up
 
 _BEFORE_SEND = "process_message_before_send"
 
-# By agent: the attachment with its memory, which the hooks on the agent keep alive, and which parts of it are at work.
-_attached: WeakKeyDictionary[ConversableAgent, tuple[ref[Attachment], set[str]]] = WeakKeyDictionary()
+# By agent: the parts at work, each with its own attachment, which the part's hooks on the agent keep alive.
+_attached: WeakKeyDictionary[ConversableAgent, dict[str, ref[Attachment]]] = WeakKeyDictionary()
 
 
 class Attachment:
@@ -58,10 +58,10 @@ class Attachment:
             self._undo[agent].append(wrap(agent, "a_generate_reply", self._capture.replying_async))
 
     def _claim(self, agent: ConversableAgent, part: str) -> bool:
-        _, parts = _attached.setdefault(agent, (ref(self), set()))
+        parts = _attached.setdefault(agent, {})
         if part in parts:
             return False
-        parts.add(part)
+        parts[part] = ref(self)
         self._undo.setdefault(agent, []).append(lambda: _release(agent, part))
         return True
 
@@ -118,7 +118,7 @@ def attach_memory(
     An agent holds one memory: another one is a `ConfigError`.
     """
     attachment = attach(memory, agents, recall, capture, limit, min_length, timeout, read_from, ttl_days)
-    warm_up(memory.client)
+    warm_up(memory)
     return attachment
 
 
@@ -153,21 +153,25 @@ def attach(
 
 def _check_memory(memory: AgentMemory, agents: Iterable[ConversableAgent]) -> None:
     for agent in agents:
-        first = _attached[agent][0]() if agent in _attached else None
-        if first is not None and first.memory != memory:
-            raise ConfigError(
-                f"{agent.name!r} holds the {first.memory} already: another would show one user's memories to the next. "
-                "For many users attach one memory with a callable id, client.agent(current_user.get); "
-                "to read a further memory pass read_from=[…]; to write to both give one of them tools with a prefix; "
-                "or detach the first"
-            )
-        if first is not None and first.memory.client.closed:
-            first.detach(agent)  # this is the same memory through a client that works
+        for first in _at_work(agent):
+            if first.memory != memory:
+                raise ConfigError(
+                    f"{agent.name!r} holds the {first.memory} already: another would show one user's memories to the "
+                    "next. For many users attach one memory with a callable id, client.agent(current_user.get); to "
+                    "read a further memory pass read_from=[…]; to write to both give one of them tools with a prefix; "
+                    "or detach the first"
+                )
+            if first.memory.client.closed:
+                first.detach(agent)  # this is the same memory through a client that works
+
+
+def _at_work(agent: ConversableAgent) -> list[Attachment]:
+    return [one for made in _attached.get(agent, {}).values() if (one := made()) is not None]
 
 
 def _release(agent: ConversableAgent, part: str) -> None:
-    _, parts = _attached.get(agent, (None, set[str]()))
-    parts.discard(part)
+    parts = _attached.get(agent, {})
+    parts.pop(part, None)
     if not parts:
         _attached.pop(agent, None)
 

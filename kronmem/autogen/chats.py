@@ -53,6 +53,10 @@ def persisted_chat(state: State, key: str, first: ConversableAgent, second: Conv
     """Resume on the way in, save after every message; the value says whether there was a chat.
 
     When the store is out of reach the chat goes on without: logged once, and nothing overwrites an unread chat.
+
+    The way in reads the saved chat, one blocking read a message, and the way out waits for the last save: in an async
+    program both hold up the event loop. There, enter it in a thread: `await asyncio.to_thread(stack.enter_context, …)`
+    of a `contextlib.ExitStack`, and close the stack the same way.
     """
     saver = pair_saver(state, key, first, second)
     read = _attempted(key, lambda: _resume_chat(saver, first, second))
@@ -72,6 +76,7 @@ def persisted_group_chat(state: State, key: str, manager: GroupChatManager) -> G
 def _rewrite(saver: ChatSaver) -> None:
     saver.read()  # what stands there is removed once the new chat is stored
     saver.rewrite()
+    saver.remove_replaced()
 
 
 def _resume_chat(saver: ChatSaver, first: ConversableAgent, second: ConversableAgent) -> bool:
@@ -95,6 +100,7 @@ def _resume_group_chat(saver: ChatSaver, manager: GroupChatManager) -> Last | No
     messages = cast("list[Message]", saved["messages"] if saved else [])
     if not messages:
         return None
+    _check_members(saver.key, manager, messages)
     saver.chat_id = saver.chat_id or derived_id([agent.name for agent in manager.groupchat.agents], words(messages[0]))
     set_chat(Chat(saver.chat_id, resumed=True), manager)
     last = cast("Last", manager.resume(messages, silent=True))
@@ -102,6 +108,13 @@ def _resume_group_chat(saver: ChatSaver, manager: GroupChatManager) -> Last | No
         _complete(agent, manager, messages[:-1])
     saver.resumed()
     return last
+
+
+def _check_members(key: str, manager: GroupChatManager, messages: list[Message]) -> None:
+    group = manager.groupchat
+    known = {*(agent.name for agent in group.agents), group.admin_name, manager.name}
+    if others := sorted({str(one["name"]) for one in messages if one.get("name")} - known):
+        raise ConfigError(f"the group chat under {key!r} has other members: {', '.join(map(repr, others))}")
 
 
 @contextmanager

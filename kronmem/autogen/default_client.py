@@ -16,6 +16,8 @@ def take_client() -> Client:
     made = Client()
     with _lock:
         client, users = _shared.get(made.store, (made, 0))
+        if client.closed:  # by somebody who took it for their own
+            client, users = made, 0
         _shared[made.store] = (client, users + 1)
         return client
 
@@ -23,9 +25,10 @@ def take_client() -> Client:
 def give_back(client: Client) -> None:
     """Close the client when nobody uses it any more."""
     with _lock:
-        shared, users = _shared.get(client.store, (client, 1))
-        if shared is client and users > 1:
-            _shared[client.store] = (client, users - 1)
-            return
-        _shared.pop(client.store, None)
+        shared, users = _shared.get(client.store, (None, 0))
+        if shared is client:
+            if users > 1:
+                _shared[client.store] = (client, users - 1)
+                return
+            del _shared[client.store]
     client.close()

@@ -108,7 +108,7 @@ class RecallHook:
         if found is None:
             return None
         memory, (at, asked) = self._memory.resolved(), found
-        block = self._known(memory, asked, new_turn=at == len(messages) - 1)
+        block = self._known(memory, asked, self._is_new_turn(messages, at))
         if block is None:
             block = ""
             if is_cold(memory.client):
@@ -121,12 +121,16 @@ class RecallHook:
     def _question(self, messages: list[Message]) -> tuple[int, str] | None:
         return question(messages, self._agent.name) if self._agent.llm_config else None
 
+    def _is_new_turn(self, messages: list[Message], at: int) -> bool:
+        # The words are not the newest message while tools are at work: that is the same turn, and the same question.
+        return at == len(messages) - 1
+
     def _enriched(self, messages: list[Message]) -> list[Message]:
         found = self._question(messages)
         if found is None:
             return messages
         at, asked = found
-        block = self._block(self._memory.resolved(), asked, messages, new_turn=at == len(messages) - 1)
+        block = self._block(self._memory.resolved(), asked, messages, self._is_new_turn(messages, at))
         if not block or any(message.get("content") == block for message in messages):
             return messages
         return [*messages[:at], {"role": "user", "name": "memory", "content": block}, *messages[at:]]
@@ -144,12 +148,11 @@ class RecallHook:
         return block
 
     def _known(self, memory: AgentMemory, asked: str, new_turn: bool) -> str | None:
-        # The words are not the newest message while tools are at work: that is the same turn, and the same question.
         before, block = self._turns.get(memory, ("", ""))
         return block if not new_turn and before == asked else None
 
     def _note(self, memory: AgentMemory, asked: str, block: str) -> None:
-        self._turns[memory] = (asked, block)
+        self._turns[memory] = (asked, block)  # after a failure "": a turn with many tool calls waits once
         if len(self._turns) > MAX_TURNS:
             self._turns.pop(next(iter(self._turns)), None)
 
@@ -175,6 +178,11 @@ class ContextHook(RecallHook):
 
     def _question(self, messages: list[Message]) -> tuple[int, str] | None:
         return (0, self._query) if messages and self._agent.llm_config else None
+
+    def _is_new_turn(self, messages: list[Message], at: int) -> bool:
+        # The query is the same in every turn: what others say tells them apart.
+        found = question(messages, self._agent.name)
+        return found is not None and found[0] == len(messages) - 1
 
     def _recall(self, memory: AgentMemory, asked: str, messages: list[Message]) -> str:
         return fence_context(memory.inject_context(asked, self._limit), memory.agent_id).replace("```", "'''")

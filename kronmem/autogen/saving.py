@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -19,6 +19,7 @@ from kronmem.autogen.wrapping import wrap
 from kronmem.packs.bounded_call import bounded, bounded_thread
 from kronmem.packs.change_log import Change, ChangeLog
 from kronmem.packs.checks import check_blocking_state
+from kronmem.packs.idle_threads import idle_threads
 from kronmem.packs.log_once import LogOnce
 
 TIMEOUT = 2.0
@@ -107,17 +108,22 @@ class ChatSaver:
         self._stored = {place: Stored.of(messages) for place, messages in self._lists().items()}
 
     def rewrite(self) -> None:
-        """Store the whole chat in place of the saved one."""
+        """Store the whole chat in place of the saved one, whose entries `remove_replaced` removes."""
         lists, chat = self._lists(), find_chat(*self._parties)
         chat_id = chat.id if chat is not None else self.chat_id
         self._journal.begin([_change(place, 0, messages) for place, messages in lists.items()], {"chat": chat_id})
         self.chat_id, self._stored = chat_id, {place: Stored.of(messages) for place, messages in lists.items()}
+
+    def remove_replaced(self) -> None:
+        """Remove the chat that another one has taken the place of."""
+        self._journal.remove_replaced()
 
     def save(self) -> None:
         """Store the new messages; a chat that began anew takes the place of the saved one."""
         lists = self._lists()
         if self._is_new(lists) and not self._continues(lists):
             self.rewrite()
+            idle_threads.run(self._remove_quietly)  # the old chat may be long: no message waits for this
         elif self._is_new(lists):
             changes = [_change(place, self._stored[place].length, messages) for place, messages in lists.items()]
             self._journal.append([change for change in changes if change[2]])
@@ -135,16 +141,16 @@ class ChatSaver:
             try:
                 yield
             finally:
-                self._save_within(LAST_TIMEOUT)
+                self._end()
 
     @contextmanager
     def _around(self, before: bool, *_: object, **__: object) -> Generator[None]:
         if before:
-            self._save_within(TIMEOUT)
+            self._save_within()
         try:
             yield
         finally:
-            self._save_within(TIMEOUT)
+            self._save_within()
 
     @asynccontextmanager
     async def _around_async(self, before: bool, *_: object, **__: object) -> AsyncGenerator[None]:
@@ -155,19 +161,27 @@ class ChatSaver:
         finally:
             await self._save_async()
 
-    def _save_within(self, timeout: float) -> None:
+    def _save_within(self) -> None:
         if self._is_new(self._lists()):
             with self._log.swallowing():
-                bounded(self._save_alone, timeout)
+                bounded(partial(self._save_alone, TIMEOUT), TIMEOUT)
 
     async def _save_async(self) -> None:
         if self._is_new(self._lists()):
             with self._log.swallowing():
-                await bounded_thread(self._save_alone, TIMEOUT)
+                await bounded_thread(partial(self._save_alone, TIMEOUT), TIMEOUT)
 
-    def _save_alone(self) -> None:
-        # A save that hangs is waited for once; the messages meanwhile are stored with the next one that works.
-        if not self._lock.acquire(timeout=0 if self._hanging else TIMEOUT):
+    def _end(self) -> None:
+        with self._log.swallowing():
+            if self._is_new(self._lists()):
+                bounded(partial(self._save_alone, LAST_TIMEOUT), LAST_TIMEOUT)
+            if self._journal.replaced:
+                with LogOnce(f"the removal of the chat before under {self.key!r}").swallowing():
+                    bounded(self.remove_replaced, LAST_TIMEOUT)
+
+    def _save_alone(self, timeout: float) -> None:
+        # A save that hangs is waited for once, and at the end; messages meanwhile are stored with the next that works.
+        if not self._lock.acquire(timeout=0 if self._hanging and timeout < LAST_TIMEOUT else timeout):
             self._hanging = True
             raise DeadlineError("an earlier save has not ended yet", sent=False)
         try:
@@ -175,6 +189,10 @@ class ChatSaver:
         finally:
             self._hanging = False
             self._lock.release()
+
+    def _remove_quietly(self) -> None:
+        with suppress(Exception):  # tried once more at the end
+            self.remove_replaced()
 
     def _is_new(self, lists: Lists) -> bool:
         """Tell whether something was said since; before a chat has begun anew there is nothing to save."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 import anyio
 
 from kronmem.errors import DeadlineError
+from kronmem.fork_safety import watch
 from kronmem.packs.idle_threads import idle_threads
 from kronmem.packs.log_once import LogOnce
 
@@ -21,7 +22,25 @@ T = TypeVar("T")
 # A call that hangs keeps its thread until it ends. This many may hang before further ones have to wait for room: about
 # as many as one process has chats under way, and few enough that their stacks do not matter.
 MAX_HANGING = 32
-_room = threading.BoundedSemaphore(MAX_HANGING)
+
+
+class Room:
+    """The room for calls under way."""
+
+    def __init__(self) -> None:
+        self.free = threading.BoundedSemaphore(MAX_HANGING)
+        watch(self)
+
+    def before_fork(self) -> None:
+        """Nothing here has to come to rest."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """The calls that hang are the parent's."""
+        if child:
+            self.free = threading.BoundedSemaphore(MAX_HANGING)
+
+
+_room = Room()
 
 
 def bounded(work: Callable[[], T], timeout: float) -> T:
@@ -35,9 +54,12 @@ def bounded(work: Callable[[], T], timeout: float) -> T:
 async def bounded_thread(work: Callable[[], T], timeout: float) -> T:
     """The same for asyncio: the event loop goes on meanwhile, and a cancelled caller does not wait for the thread."""
     future = asyncio.wrap_future(_start(work, timeout))
-    done, _ = await asyncio.wait([future], timeout=timeout)
+    try:
+        done, _ = await asyncio.wait([future], timeout=timeout)
+    finally:
+        if not future.cancel():  # it is done
+            future.exception()  # seen: asyncio logs one, with its message, that a cancelled caller never asks for
     if not done:
-        future.cancel()
         raise _late(timeout)
     return future.result()
 
@@ -64,15 +86,17 @@ def _start(work: Callable[[], T], timeout: float) -> Future[T]:
     context = contextvars.copy_context()
 
     def run() -> None:
-        future.set_running_or_notify_cancel()  # from here on nobody can cancel it, and its result may be set
-        if not _room.acquire(timeout=max(0.0, end - time.monotonic())):
+        if not future.set_running_or_notify_cancel():
+            return None  # nobody waits for it any more; from here on nobody can cancel it, and its result may be set
+        room = _room.free
+        if not room.acquire(timeout=max(0.0, end - time.monotonic())):
             return future.set_exception(DeadlineError("too many memory calls hang already", sent=False))
         try:
             future.set_result(context.run(work))
         except BaseException as error:  # noqa: BLE001 -- raised to the one that waits
             future.set_exception(error)
         finally:
-            _room.release()
+            room.release()
 
     idle_threads.run(run)
     return future

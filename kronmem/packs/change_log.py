@@ -6,7 +6,9 @@ list only so many keys. An entry costs the same however long the log is.
 
 from __future__ import annotations
 
+import threading
 import uuid
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
@@ -41,7 +43,8 @@ class ChangeLog:
     def __init__(self, state: KeyValue, key: str, kind: str) -> None:
         self._state, self._key, self._kind = state, key, kind
         self._id: str | None = None
-        self._entries = 0
+        self._entries, self._unsure = 0, False
+        self._replaced, self._removing = deque[str](), threading.Lock()
 
     def read(self) -> dict[str, JsonValue] | None:
         """The head, with the value under "value"; None when there is nothing. A value of 0.1 is its own head."""
@@ -61,24 +64,38 @@ class ChangeLog:
 
     def append(self, changes: Sequence[Change]) -> None:
         """Store changes: on disk when this returns."""
-        if changes:
+        # An entry whose writing failed may be there all the same: it is written over, if need be with no change at all.
+        if changes or self._unsure:
+            self._unsure = True
             self._state.set(
                 self._name(self._id or "", self._entries), cast("JsonValue", [list(one) for one in changes])
             )
-            self._entries += 1
+            self._entries, self._unsure = self._entries + 1, False
 
     def begin(self, changes: Sequence[Change], about: Mapping[str, JsonValue]) -> None:
         """Store a new value in the place of the old one, which stays readable until the new one is complete."""
-        old, entries = self._id, self._entries
-        self._id, self._entries = uuid.uuid4().hex[:8], 0
+        old = self._id, self._entries, self._unsure
+        self._id, self._entries, self._unsure = uuid.uuid4().hex[:8], 0, False
         try:
             self.append(changes)
             self._state.set(self._key, {"kind": self._kind, "journal": self._id, **about})
         except BaseException:
-            self._id, self._entries = old, entries
+            self._id, self._entries, self._unsure = old
             raise
-        for number in range(entries if old is not None else 0):
-            self._state.delete(self._name(old or "", number))
+        if old[0] is not None:
+            self._replaced.extend(self._name(old[0], number) for number in range(old[1] + int(old[2])))
+
+    def remove_replaced(self) -> None:
+        """Remove the entries of old values, which nobody reads any more. Another thread may append meanwhile."""
+        with self._removing:
+            while self._replaced:
+                self._state.delete(self._replaced[0])
+                self._replaced.popleft()
+
+    @property
+    def replaced(self) -> bool:
+        """Whether there is something to remove."""
+        return bool(self._replaced)
 
     @property
     def begun(self) -> bool:

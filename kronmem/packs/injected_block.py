@@ -27,14 +27,9 @@ def fence_context(text: str, source: str) -> str:
     return text if is_fenced(text) else fence(text, source=source)
 
 
-def opening_line(source: str) -> str:
-    """The first line of every block of one source: an agent may hold several memories, each owns its block."""
-    return fence("text", source=source).partition("\n")[0] + "\n"
-
-
-def is_block(text: str, opening: str = "") -> bool:
-    """Tell whether the text is an injected block, of the source with this opening line if given."""
-    return is_fenced(text) and text.startswith(opening)
+def is_block(text: str) -> bool:
+    """Tell whether the text is an injected block."""
+    return is_fenced(text)
 
 
 def without_blocks(text: str) -> str:

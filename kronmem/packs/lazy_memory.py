@@ -11,6 +11,8 @@ from kronmem.core import inputs
 from kronmem.errors import ConfigError
 from kronmem.packs.checks import check_read_from
 from kronmem.packs.read_from import AsyncReadingMemory
+from kronmem.packs.tool_descriptions import ToolCoroutine
+from kronmem.tools import MemoryTools, awaitable_tools
 
 
 class LazyMemory:
@@ -51,6 +53,10 @@ class LazyMemory:
             return self.given.with_timeout(self.timeout)
         self._opened = AsyncClient(self.url, timeout=self.timeout)
         return self._opened
+
+    def tools(self, prefix: str = "") -> MemoryTools[ToolCoroutine]:
+        """Make remember, recall and forget; the memory is looked up at each call, so they work after `close` too."""
+        return awaitable_tools(self.get, str(self), prefix, self.timeout)
 
     def __str__(self) -> str:
         return "memory of the agent of each call" if callable(self.agent_id) else f"memory of {self.agent_id!r}"

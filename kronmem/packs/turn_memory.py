@@ -20,8 +20,8 @@ from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_call import OWN_DEADLINE
 from kronmem.packs.tool_descriptions import ToolCoroutine, tool_names
-from kronmem.packs.warmup import load_engine_for
-from kronmem.tools import MemoryTools, memory_tools
+from kronmem.packs.warmup import load_engine_for, warm_up
+from kronmem.tools import MemoryTools
 
 T = TypeVar("T")
 
@@ -54,14 +54,16 @@ class TurnMemory:
     def begin(self) -> Turn:
         """Begin a turn of the user of this moment; without one nothing is recalled and nothing stored."""
         try:
-            return Turn(self, self.memory.get().resolved())
+            memory = self.memory.get().resolved()
+            warm_up(memory)
+            return Turn(self, memory)
         except Exception as error:  # noqa: BLE001 -- an exception in a hook would end the run
             self.log.failed(error)
             return Turn(self, None)
 
     def tools(self) -> MemoryTools[ToolCoroutine]:
         """Make remember, recall and forget; the user is resolved at each call."""
-        return memory_tools(self.memory.get(), self._prefix, self.memory.timeout)
+        return self.memory.tools(self._prefix)
 
     async def close(self) -> None:
         """Release the connections opened here; a client passed in stays open."""
@@ -107,8 +109,9 @@ class TimeBudget:
     async def spend(self, work: Callable[[], Awaitable[T]], *, last: bool = False) -> T:
         """Await `work` for the time that is left; calls before the last leave it a share. Then `DeadlineError`."""
         began = anyio.current_time()
-        timeout = max(self._left, self._spare) if last else max(0.0, self._left - self._spare)
+        timeout = max(0.0, self._left, self._spare) if last else max(0.0, self._left - self._spare)
         try:
             return await bounded_async(work, round(timeout, 3))  # the message of its error says how long
         finally:
             self._left -= anyio.current_time() - began
+            self._spare = 0.0 if last else self._spare  # the share is for all that comes last, not for each

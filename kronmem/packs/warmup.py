@@ -10,13 +10,19 @@ from importlib import import_module
 
 from anyio import to_thread
 
+from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.async_client import AsyncClient
 from kronmem.client import Client
-from kronmem.errors import KronmemError
+from kronmem.core import calls
+from kronmem.core.filters import MemoryFilter
+from kronmem.transport.local import LocalTransport
 
 _ENGINE = "kronmem.engine.sqlite.store"  # the store imports the rest of the engine, or the service below does
 _MODULES = (_ENGINE, "kronmem.engine.engine", "kronmem.engine.service")
-_warmed: weakref.WeakSet[Client] = weakref.WeakSet()
+_warmed: weakref.WeakSet[Client | AsyncClient] = weakref.WeakSet()
+_NOBODY = "kronmem-warm-up"
+MOST_SECONDS = 60.0
+"""For a store of any size: nobody waits for it."""
 
 
 def is_cold(client: Client | AsyncClient) -> bool:
@@ -36,13 +42,22 @@ async def load_engine_for(client: Client | AsyncClient) -> None:
         await to_thread.run_sync(load_engine)
 
 
-def warm_up(client: Client) -> None:
-    """Open the store and load its index in the background, once for each client. A service is not asked anything."""
+def warm_up(memory: AgentMemory | AsyncAgentMemory) -> None:
+    """Open the store and load its index in the background, once for each client. A service is not asked anything.
+
+    For hooks: a constructor and an import do not call it.
+    """
+    client = memory.client
     if client.in_process and client not in _warmed:
         _warmed.add(client)
-        threading.Thread(target=_warm, args=(client,), name="kronmem-warm-up", daemon=True).start()
+        agent_id = memory.agent_id if memory.fixed else _NOBODY
+        threading.Thread(target=_warm, args=(client, agent_id), name="kronmem-warm-up", daemon=True).start()
 
 
-def _warm(client: Client) -> None:
-    with suppress(KronmemError):  # the first call of the user's will say so
-        client.recall("kronmem-warm-up", "warm up")  # an agent that nobody has: all is loaded, and nothing is counted
+def _warm(client: Client | AsyncClient, agent_id: str) -> None:
+    # Past the calls of the client: this one is no user's, so it is not traced, and an AsyncClient has no loop here.
+    transport = client._transport  # pyright: ignore[reportPrivateUsage] -- the same engine behind both clients
+    asked = calls.recall(agent_id, "warm up", 1, MemoryFilter(), None, most=1, count_access=False)
+    with suppress(Exception):  # the first call of the user's will say so
+        if isinstance(transport, LocalTransport):
+            transport.send(asked.request(MOST_SECONDS, agent_id))

@@ -226,8 +226,8 @@ async def test_cancelling_a_run_ends_it_while_memory_hangs(client: AsyncClient) 
             await anyio.sleep_forever()
 
     asked = anyio.Event()
-    helper = agent(Scripted("never"), KronmemContextProvider("ada", client=Hanging("sqlite://"), timeout=3600))
-    async with anyio.create_task_group() as group:
+    async with Hanging("sqlite://") as hanging, anyio.create_task_group() as group:
+        helper = agent(Scripted("never"), KronmemContextProvider("ada", client=hanging, timeout=3600))
         group.start_soon(helper.run, ASKED)
         await asked.wait()
         group.cancel_scope.cancel()

@@ -95,6 +95,7 @@ async def test_a_memory_that_comes_back_is_used_and_told() -> None:
             "memory of 'ada' is unavailable, going on without it",
             "memory of 'ada' is available again",
         ]
+        await client.close()
 
 
 async def test_an_answer_of_the_wrong_kind_is_an_outage(caplog: pytest.LogCaptureFixture) -> None:
@@ -105,8 +106,9 @@ async def test_an_answer_of_the_wrong_kind_is_an_outage(caplog: pytest.LogCaptur
         async def recall(self, *args: Any, **options: Any) -> Any:
             return [object()]
 
-    memory = KronMemory("ada", client=Lying("sqlite://"))
-    result = await AssistantAgent("ada", Scripted("fine"), memory=[memory]).run(task="Which tea?")
+    async with Lying("sqlite://") as client:
+        memory = KronMemory("ada", client=client)
+        result = await AssistantAgent("ada", Scripted("fine"), memory=[memory]).run(task="Which tea?")
     assert kinds(result.messages) == ["TextMessage", "TextMessage"]
     assert len(told(caplog)) == 1
 

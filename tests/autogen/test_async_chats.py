@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import Any
 
 import pytest
 
-from kronmem import Client
+from kronmem import Client, State
 from kronmem.autogen import MemoryAgent, attach_memory, persisted_chat, register_memory, unregister_memory
 from kronmem.text.fence import is_fenced
 from tests.autogen.agents import assistant, contents, tool_results, user
@@ -132,6 +133,37 @@ def test_a_store_that_hangs_stalls_neither_the_loop_nor_a_second_message() -> No
             assert asyncio.run(main(helper, ann)) > 20, "the loop went on while memory hung"
         assert len(server.prompts) == 3
         release.set()
+
+
+def test_an_async_program_resumes_and_ends_a_persisted_chat_off_the_loop() -> None:
+    class Noting(State):
+        """A real state that notes the threads it is called from."""
+
+        def __init__(self, inner: State) -> None:
+            self._inner, self.threads = inner, set[int]()
+
+        def get(self, key: str, default: Any = None) -> Any:
+            self.threads.add(threading.get_ident())
+            return self._inner.get(key, default)
+
+        def set(self, key: str, value: Any) -> None:
+            self.threads.add(threading.get_ident())
+            self._inner.set(key, value)
+
+    with Client.local(":memory:") as client, OpenAIServer(lambda _: "Green tea it is, as ever.") as server:
+        state = Noting(client.state("ann"))
+
+        async def main() -> list[str]:
+            helper, ann, stack = assistant(server), user(), ExitStack()
+            await asyncio.to_thread(stack.enter_context, persisted_chat(state, "chat", ann, helper))
+            await ann.a_initiate_chat(helper, message="Which tea?", max_turns=1, clear_history=False, silent=True)
+            await asyncio.to_thread(stack.close)
+            assert threading.get_ident() not in state.threads
+            return contents(ann.chat_messages[helper])
+
+        said = ["Which tea?", "Green tea it is, as ever."]
+        assert asyncio.run(main()) == said
+        assert asyncio.run(main()) == said * 2
 
 
 def test_what_was_said_in_an_async_chat_is_stored_before_the_model_is_asked() -> None:

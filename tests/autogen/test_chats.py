@@ -113,6 +113,24 @@ def test_a_chat_is_not_put_into_other_agents_or_the_wrong_kind(state: State) -> 
             resume_chat(state, "other", helper, ann)
 
 
+def test_a_group_chat_of_other_members_is_refused_and_left_alone(state: State, chat: Chat) -> None:
+    with OpenAIServer(lambda _: "Fine. TERMINATE") as server:
+        ann = user("ann")
+        lead = manager(server, [ann, assistant(server, "one")])
+        chat(ann, lead, "What is new?")
+        save_group_chat(state, "harbour", lead)
+        ann = user("ann")
+        other = manager(server, [ann, assistant(server, "other")])
+        other.groupchat.messages.append({"content": "not cleared", "role": "user", "name": "ann"})
+        for refused in (
+            lambda: resume_group_chat(state, "harbour", other),
+            lambda: persisted_group_chat(state, "harbour", other).__enter__(),
+        ):
+            with pytest.raises(ConfigError, match="the group chat under 'harbour' has other members: 'one'"):
+                refused()
+        assert contents(other.groupchat.messages) == ["not cleared"]
+
+
 def test_a_chat_that_dies_is_saved_and_goes_on_without_the_unanswered_call(
     memory: AgentMemory, state: State, chat: Chat
 ) -> None:

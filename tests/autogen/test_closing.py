@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kronmem import Client
-from kronmem.autogen import attach_memory
+from kronmem.autogen import MemoryAgent, attach_memory
 from kronmem.outbox.queue import OutboxFile
 from tests.autogen.agents import assistant, user
 from tests.services import RawServer
@@ -61,3 +61,17 @@ def test_a_process_that_just_ends_has_stored_what_was_said() -> None:
     subprocess.run([sys.executable, "-c", LEAVING], check=True, cwd=root)
     with Client() as client:
         assert [one.content for one in client.memories("ann")] == [SAID]
+
+
+def test_a_shared_client_that_somebody_closed_is_replaced() -> None:
+    first = MemoryAgent("first", agent_id="ann", llm_config=False)
+    first.memory.client.close()
+    second = MemoryAgent("second", agent_id="ann", llm_config=False)
+    second.memory.remember("Ann drinks green tea.")
+    first.close()
+    third = MemoryAgent("third", agent_id="ann", llm_config=False)
+    assert third.memory.client is second.memory.client
+    second.close()
+    assert third.memory.recall("green tea")
+    third.close()
+    assert third.memory.client.closed

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -252,6 +253,64 @@ def test_a_chat_saved_over_another_leaves_nothing_of_it_behind(chat: Chat) -> No
         assert "the first chat" not in stored
         save_chat(state, "chat", helper, ann)
         assert len(state.keys()) == 2
+
+
+class Stuck(State):
+    """A real state, some calls of which wait until they are let go."""
+
+    def __init__(self, inner: State, *stuck: str) -> None:
+        self._inner, self._stuck, self.let_go = inner, stuck, threading.Event()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._inner.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        if "set" in self._stuck:
+            self.let_go.wait(60)
+        self._inner.set(key, value)
+
+    def delete(self, key: str) -> None:
+        if "delete" in self._stuck:
+            self.let_go.wait(60)
+        self._inner.delete(key)
+
+
+def test_a_chat_in_the_place_of_an_old_one_is_saved_while_that_one_is_removed(chat: Chat) -> None:
+    with Client.local(":memory:") as client:
+        state = client.state("ann")
+        stuck, saved = Stuck(state, "delete"), list[int]()
+
+        def model(_: Any) -> str:
+            again = assistant(server), user()
+            if resume_chat(state, "chat", *again) and contents(again[1].chat_messages[again[0]])[0] == "the new chat":
+                saved.append(len(again[1].chat_messages[again[0]]))
+            return "Fine."
+
+        with OpenAIServer(model) as server:
+            helper, ann = assistant(server), user()
+            with persisted_chat(state, "chat", helper, ann):
+                chat(ann, helper, "the old chat", max_turns=1)
+            helper, ann = assistant(server), user(default_auto_reply="And what else?")
+            with persisted_chat(stuck, "chat", helper, ann):
+                chat(ann, helper, "the new chat", max_turns=3)
+                assert saved == [1, 3, 5]
+                stuck.let_go.set()
+        stored = json.dumps([state.get(key) for key in sorted(state.keys())])
+        assert "the new chat" in stored
+        assert "the old chat" not in stored
+
+
+@pytest.mark.slow
+def test_the_end_of_a_chat_waits_for_a_save_that_hangs(chat: Chat) -> None:
+    with OpenAIServer(lambda _: "Fine.") as server, Client.local(":memory:") as client:
+        stuck = Stuck(client.state("ann"), "set")
+        helper, ann = assistant(server), user(default_auto_reply="And what else?")
+        with persisted_chat(stuck, "chat", helper, ann):
+            chat(ann, helper, "What is new?", max_turns=2)
+            threading.Timer(0.5, stuck.let_go.set).start()
+        again = assistant(server), user()
+        assert resume_chat(client.state("ann"), "chat", *again)
+        assert len(again[1].chat_messages[again[0]]) == 4
 
 
 CAPTURED = """

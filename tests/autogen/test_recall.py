@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,6 +16,7 @@ from kronmem.autogen.messages import question
 from kronmem.text.fence import NOTICE, is_fenced
 from tests.autogen.agents import assistant, contents, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat, sync_chat
+from tests.outbox.services import until
 from tests.services import KronvexServer
 from tests.services.openai import Answer, OpenAIServer, call
 
@@ -363,3 +366,19 @@ def test_a_long_question_is_asked_by_its_ends() -> None:
     assert found is not None
     assert len(found[1]) < 2010
     assert (found[1][:5], found[1][-3:]) == ("begin", "end")
+
+
+def test_a_second_memory_is_refused_while_any_part_of_the_first_is_at_work(client: Client) -> None:
+    helper = user("helper")
+    recalling = attach_memory(client.agent("ann"), helper, capture=False)
+    keeping = attach_memory(client.agent("ann"), helper, recall=False)
+    recalling.detach()
+    del recalling
+    gc.collect()
+    with pytest.raises(ConfigError, match="'helper' holds the memory of 'ann' already"):
+        attach_memory(client.agent("bob"), helper)
+    keeping.detach()
+    attach_memory(client.agent("bob"), helper)
+    gone = weakref.ref(helper)
+    del helper, keeping
+    until(lambda: gc.collect() < 0 or gone() is None)  # a collection that another thread has begun is not waited for

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
+import weakref
+from contextlib import suppress
 from contextvars import ContextVar
 
 import anyio
@@ -133,3 +136,49 @@ def test_cancellation_is_not_swallowed(lines: pytest.LogCaptureFixture) -> None:
         with LogOnce("memory").swallowing():
             raise KeyboardInterrupt
     assert lines.messages == []
+
+
+class Failed(Exception):
+    """An error that can be watched."""
+
+
+def test_the_late_failure_of_a_cancelled_call_is_logged_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    begun, release, failures = threading.Event(), threading.Event(), list[weakref.ref[Failed]]()
+
+    def fail() -> None:
+        begun.set()
+        release.wait(60)
+        error = Failed(SECRET)
+        failures.append(weakref.ref(error))
+        raise error
+
+    async def main() -> None:
+        task = asyncio.ensure_future(bounded_thread(fail, 60))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        del task
+        release.set()
+        while not failures or failures[0]() is not None:  # asyncio complains when it is forgotten
+            await asyncio.sleep(0.001)
+            gc.collect()
+
+    asyncio.run(main())
+    assert SECRET not in caplog.text
+
+
+def test_a_call_given_up_before_its_thread_begins_ends_no_thread() -> None:
+    async def main() -> None:
+        for _ in range(50):
+            with suppress(DeadlineError):
+                await bounded_thread(lambda: True, 0)
+            task = asyncio.ensure_future(bounded_thread(lambda: True, 60))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert await asyncio.gather(*[bounded_thread(lambda: True, 60) for _ in range(MAX_HANGING)])
+
+    asyncio.run(main())  # a thread that dies of an exception fails this test by its warning

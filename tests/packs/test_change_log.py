@@ -63,7 +63,12 @@ def test_a_new_value_leaves_nothing_of_the_old_one(state: State) -> None:
     again = ChangeLog(state, "chat", "chat")
     again.read()
     again.begin([(["list"], 0, ["new"])], {})
-    assert len(state.keys()) == 2
+    again.append([(["list"], 1, ["new"])])
+    head = ChangeLog(state, "chat", "chat").read()  # as after a kill: nothing of the old one is removed yet
+    assert head is not None
+    assert head["value"] == {"list": ["new", "new"]}
+    again.remove_replaced()
+    assert len(state.keys()) == 3
     assert "old" not in str([state.get(key) for key in sorted(state.keys())])
 
 
@@ -88,6 +93,63 @@ def test_a_new_value_that_cannot_be_stored_leaves_the_old_one(state: State) -> N
     head = ChangeLog(state, "chat", "chat").read()
     assert head is not None
     assert head["value"] == {"list": ["old"]}
+
+
+class Faulty(State):
+    """A real state of which some calls are done and fail all the same, as when a reply is lost."""
+
+    def __init__(self, inner: State) -> None:
+        self._inner, self.failing = inner, False
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._inner.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        self._inner.set(key, value)
+        self._lose_reply()
+
+    def delete(self, key: str) -> None:
+        self._lose_reply()
+        self._inner.delete(key)
+
+    def _lose_reply(self) -> None:
+        if self.failing:
+            raise KronmemError("no reply")
+
+
+def test_a_write_that_failed_and_arrived_is_written_over(state: State) -> None:
+    faulty = Faulty(state)
+    journal = ChangeLog(faulty, "chat", "chat")
+    journal.begin([(["turn"], None, 0)], {})
+    faulty.failing = True
+    with pytest.raises(KronmemError, match="no reply"):
+        journal.append([(["turn"], None, 1)])
+    faulty.failing = False
+    journal.append([])  # the value is again as it was stored before
+    head = ChangeLog(state, "chat", "chat").read()
+    assert head is not None
+    assert head["value"] == {"turn": 0}
+    journal.append([])
+    assert len(state.keys()) == 3
+
+
+def test_old_entries_that_could_not_be_removed_are_removed_later(state: State) -> None:
+    faulty = Faulty(state)
+    journal = ChangeLog(faulty, "chat", "chat")
+    journal.begin([(["list"], 0, ["old"])], {})
+    faulty.failing = True
+    with pytest.raises(KronmemError, match="no reply"):
+        journal.append([(["list"], 1, ["old"])])
+    faulty.failing = False
+    journal.begin([(["list"], 0, ["new"])], {})
+    faulty.failing = True
+    with pytest.raises(KronmemError, match="no reply"):
+        journal.remove_replaced()
+    assert journal.replaced
+    faulty.failing = False
+    journal.remove_replaced()
+    assert not journal.replaced
+    assert "old" not in str([state.get(key) for key in sorted(state.keys())])
 
 
 def test_what_is_no_journal_is_told_apart(state: State) -> None:

@@ -15,7 +15,7 @@ import pytest
 from kronmem import Client
 from kronmem.packs.injected_block import is_block
 from kronmem.packs.tool_descriptions import UNAVAILABLE
-from tests.packs.frameworks import FRAMEWORKS, Framework, missing
+from tests.packs.frameworks import FRAMEWORKS, Classic, Framework, missing
 from tests.services import RawServer
 from tests.services.raw import close, hang, respond
 
@@ -222,3 +222,14 @@ async def test_without_a_user_the_agent_answers_and_nothing_is_read_or_stored(ma
     assert seen.results[0].startswith("Not done: agent_id could not be resolved")
     with Client(file) as client:
         assert [(agent.name, agent.memory_count) for agent in client.agents()] == [("ada", 1)]
+
+
+async def test_after_close_the_tools_work_as_recall_and_capture_do(make: Make, file: str) -> None:
+    memory = make("ada", file)
+    if isinstance(memory, Classic):
+        pytest.skip("its client is the user's, who closes it for good")
+    await memory.turn("Hello there.", "Hello.")
+    await memory.close()
+    seen = await memory.turn("Keep my ship, please.", ("remember", {"content": "The ship is called Aurora"}), "Kept.")
+    assert [result.split(" (")[0] for result in seen.results] == ["Stored"]
+    assert "The ship is called Aurora" in stored(file, "ada")

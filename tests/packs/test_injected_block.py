@@ -13,7 +13,6 @@ from kronmem.packs.injected_block import (
     clean_words,
     fence_context,
     is_block,
-    opening_line,
     render_block,
 )
 
@@ -32,11 +31,8 @@ def test_five_long_memories_fit_and_a_hundred_are_bounded() -> None:
     assert block.endswith("</memory>")
 
 
-def test_a_block_is_known_by_its_source() -> None:
-    block = render_block([hit("likes tea")], "ada/monday")
-    assert is_block(block)
-    assert is_block(block, opening_line("ada/monday"))
-    assert not is_block(block, opening_line("ada"))
+def test_a_block_is_told_from_other_text() -> None:
+    assert is_block(render_block([hit("likes tea")], "ada/monday"))
     assert not is_block("likes tea")
     assert render_block([], "ada") == ""
 
@@ -49,7 +45,7 @@ def test_with_several_agents_each_memory_tells_its_own() -> None:
 
 def test_a_context_is_fenced_once() -> None:
     block = fence_context("likes tea", "ada")
-    assert is_block(block, opening_line("ada"))
+    assert is_block(block)
     assert fence_context(block, "bob") == block
     assert fence_context("", "ada") == ""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from kronmem import Client
+from kronmem.packs.warmup import warm_up
 from tests.packs.frameworks import FRAMEWORKS, missing
 
 ROOT = Path(__file__).parent.parent.parent
@@ -60,3 +62,60 @@ def test_the_first_recall_of_a_process_does_not_spend_its_deadline_on_imports(ho
         client.remember("ann", "Ann drinks green tea.")
     done = subprocess.run([sys.executable, "-c", SLOW_IMPORT, how, url], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def warmed() -> None:
+    """Wait for the warm-ups under way."""
+    for thread in threading.enumerate():
+        if thread.name == "kronmem-warm-up":
+            thread.join(60)
+
+
+async def first_hook(framework: str, url: str) -> None:
+    """A hook that itself asks the store nothing."""
+    if framework == "classic":
+        from kronmem.autogen import MemoryAgent
+
+        with Client(url) as client:
+            agent = MemoryAgent("helper", memory=client.agent("ann"), recall=False, capture=False, llm_config=False)
+            warmed()
+            assert not Path(url.removeprefix("sqlite:///")).exists()
+            agent.generate_reply([{"role": "user", "content": "Hello."}])
+            warmed()
+        return
+    memory = FRAMEWORKS[framework][0]("ann", url, 60.0)
+    warmed()
+    assert not Path(url.removeprefix("sqlite:///")).exists()
+    if framework == "agentchat":
+        from autogen_core.model_context import UnboundedChatCompletionContext
+
+        await memory.memory.update_context(UnboundedChatCompletionContext())
+    else:
+        await memory.turn("", "Fine.")
+    warmed()
+    await memory.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("framework", [pytest.param("ag2", marks=pytest.mark.slow), *sorted({*FRAMEWORKS} - {"ag2"})])
+async def test_the_store_is_opened_in_the_background_from_the_first_hook_on(framework: str, tmp_path: Path) -> None:
+    if lacking := missing(framework):
+        pytest.skip(f"{', '.join(lacking)} is not installed: pip install 'kronmem[dev]'")
+    await first_hook(framework, f"sqlite:///{tmp_path}/memory.db")
+    assert (tmp_path / "memory.db").exists()
+
+
+def test_a_warm_up_counts_no_access_and_needs_no_user(tmp_path: Path) -> None:
+    with Client(f"sqlite:///{tmp_path}/memory.db") as client:
+        client.remember("ann", "Ann can warm up soup.")
+        warm_up(client.agent("ann"))
+        warmed()
+        assert [one.access_count for one in client.memories("ann")] == [0]
+
+    def nobody() -> str:
+        raise LookupError("no user")
+
+    with Client(f"sqlite:///{tmp_path}/other.db") as client:
+        warm_up(client.agent(nobody))
+        warmed()
+        assert (tmp_path / "other.db").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind
 
+from kronmem import Client
+from kronmem.packs.warmup import warm_up
 from tests.packs.frameworks import FRAMEWORKS, missing
 from tests.services.in_process import served_in_process
-from tests.tracing.recorder import Recorder, attributes, names, path
+from tests.tracing.recorder import STORE, Recorder, attributes, names, path
 
 ROOT = Path(__file__).parent.parent.parent
 WORDS = "Remember that I am allergic to peanuts, please."
@@ -107,3 +110,14 @@ def test_the_picture_of_a_turn_shows_every_layer(tmp_path: Path) -> None:
     assert [one for one in texts if one in tree][:4] == tree
     assert {"framework", "client", "server", "engine"} <= set(texts)
     assert picture.stat().st_size < 10_000
+
+
+def test_a_warm_up_is_nobodys_turn_and_not_traced(recorder: Recorder) -> None:
+    with Client.local(":memory:") as client:
+        warm_up(client.agent("ada"))
+        for thread in threading.enumerate():
+            if thread.name == "kronmem-warm-up":
+                thread.join(60)
+        client.recall("ada", "tea")
+        assert [attributes(one)[STORE] for one in recorder.spans()] == ["ada"]
+        assert len(recorder.spans()) == 1
