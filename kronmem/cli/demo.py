@@ -96,7 +96,7 @@ def _tell(scene: str, who: str, what: str, words: str, json: bool) -> None:
 
 
 def _next(url: str, agent: str, missing: str) -> None:
-    path = settings.resolve(url, None).path
+    path = settings.resolve(url, key_for(url)).path
     where = path or printing.shown(url)
     printing.line(f"\nThe memories are in {where}; the model was a script, nothing left this machine. Next:\n")
     there = "" if _is_default(url) else f" --url {shlex.quote(printing.shown(url))}"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from kronmem import AgentMemory, Client, memory_tools
 from kronmem.cli.demo_script import ENGINEER, PLANNER, SCENES, USER, Message, Part, Wish, reply, shown, spoken
+from kronmem.cli.keys import key_for
 
 if TYPE_CHECKING:
     from autogen import ModelClient
@@ -30,7 +31,7 @@ Event = tuple[str, str, str]
 def play(scene: str, url: str, agent: str) -> Iterator[Event]:
     """Play one scene and print its events."""
     opening, parts = SCENES[scene]
-    with Client(url, outbox=False) as client:
+    with Client(url, outbox=False, api_key=key_for(url)) as client:
         try:
             import_module("kronmem.autogen")  # is it there, and does it work?
         except ImportError as error:

@@ -6,6 +6,7 @@ import os
 import platform
 import stat
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pydantic import JsonValue
 from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
 from kronmem.cli import connection, errors, options, printing
 from kronmem.cli.autogen_versions import FAMILY, imports, lacking, mcp_mismatch, owners, promised, trouble, versions
+from kronmem.cli.keys import key_for
 from kronmem.cli.outbox import waiting
 
 if TYPE_CHECKING:
@@ -54,7 +56,9 @@ def doctor(
         if db:
             url = options.database(db).url
     with connection.connected(url) as client:
-        chosen = settings.resolve(url, None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # connecting has told them
+            chosen = settings.resolve(url, key_for(url))
         findings = [*_settings("--db" if db else "--url" if url else None, chosen), *_memory(client, chosen, agent)]
         findings += [*_outbox(client, chosen), *_autogen(), *_mcp(), *_versions()]
         if json:
@@ -80,7 +84,7 @@ def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding
         source = "KRONMEM_URL"
     else:
         source = "KRONVEX_API_KEY" if os.environ.get("KRONVEX_API_KEY") else "the default"
-    keyed = "with a key" if chosen.key or os.environ.get("KRONMEM_API_KEY") else "without a key"
+    keyed = "with a key" if chosen.key else "without a key"
     where = printing.shown(chosen.url) if chosen.embedded else f"{chosen.url} {keyed}"
     yield Finding("memory", f"{where} (from {source})")
     yield Finding("home", str(settings.home()))
@@ -101,6 +105,10 @@ def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Ite
             yield Finding("database", f"{path} is made when the first memory is stored")
             return
         yield _file(path)
+        if _is_older(path):  # asking for memories would migrate it
+            words = "of an older kronmem; migrated at the first use: copy it first if you may want to go back"
+            yield Finding("database", words)
+            return
         yield from _damaged(path)
         yield from _background(chosen)
     yield from _service(client, agent)
@@ -143,6 +151,12 @@ def _file(path: Path) -> Finding:
     loose = _loose(path)
     advice = f"; others can read it: chmod 600 {path}" if loose else ""
     return Finding("database", f"{path}, {path.stat().st_size:,} bytes, mode {_mode(path)}{advice}", not loose)
+
+
+def _is_older(path: Path) -> bool:
+    from kronmem.engine.sqlite.check import is_older
+
+    return is_older(str(path))
 
 
 def _damaged(path: Path) -> Iterator[Finding]:

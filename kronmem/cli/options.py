@@ -96,7 +96,14 @@ def database(db: str) -> settings.Settings:
 
 def text(given: str) -> str:
     """An argument, or standard input for `-`."""
-    return sys.stdin.read().strip() if given == "-" else given
+    if given != "-":
+        return given
+    try:
+        return sys.stdin.read().strip()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"standard input is not {error.encoding}: convert it first, as with `iconv -f LATIN1 -t UTF-8`"
+        ) from None
 
 
 def json_value(given: str, what: str) -> JsonValue:
@@ -105,6 +112,8 @@ def json_value(given: str, what: str) -> JsonValue:
         return cast("JsonValue", jsonlib.loads(given))
     except ValueError as error:
         raise InvalidInputError(f"{what} is not JSON ({error}); text needs quotes of its own: '\"text\"'") from None
+    except RecursionError:
+        raise InvalidInputError(f"{what} is nested too deeply") from None
 
 
 def json_object(given: str | None) -> dict[str, JsonValue] | None:

@@ -65,17 +65,24 @@ def _print(kind: str, row: Row) -> None:
 
 @app.command()
 def flush(timeout: Timeout = 30.0, url: options.Url = None, json: options.Json = False) -> None:
-    """Deliver now what waits for this service; exit code 3 when some are left."""
+    """Deliver now what waits for this service; exit code 1 when some are refused, 3 when some are left."""
     with connection.connected(url) as client:
-        before = client.outbox.pending()
+        before, known = client.outbox.pending(), {row.id for row in client.outbox.dead()}
         left = client.outbox.flush(timeout)
-        dead = len(client.outbox.dead())
-        counts: dict[str, JsonValue] = {"delivered": max(before - left, 0), "left": left, "refused": dead}
-        words = f"{left} of {before} left" if left else f"Delivered {before}"
-        refused = f"; {dead} refused: `kronmem outbox list` says why" if dead else ""
-        printing.as_json(counts) if json else printing.line(f"{words}{refused}.")
-    if left:
-        raise typer.Exit(errors.QUEUED)
+        dead = client.outbox.dead()
+        new = [row for row in dead if row.id not in known]
+        delivered = max(before - left - len(new), 0)
+        if json:
+            named: list[JsonValue] = [_fields("refused", row) for row in new]
+            printing.as_json({"delivered": delivered, "left": left, "refused": len(dead), "newly_refused": named})
+        else:
+            words = f"{left} of {before} left" if left else f"Delivered {delivered}"
+            refused = f"; {len(dead)} refused, {len(new)} of them now: `kronmem outbox list` says why" if dead else ""
+            printing.line(f"{words}{refused}.")
+            for row in new:
+                _print("refused", row)
+    if new or left:
+        raise typer.Exit(1 if new else errors.QUEUED)
 
 
 @app.command()

@@ -106,8 +106,8 @@ def serve(
         from kronmem.server.keys import owners, read_file
         from kronmem.server.serve import run
 
-        _hide_arguments(context)
         path, json_log = _path(db), access_log is LogForm.json
+        _hide_arguments(context)
         _configure_logs(quiet, json_log)
 
         def ready(url: str) -> None:

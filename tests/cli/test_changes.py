@@ -13,6 +13,8 @@ import pytest
 from kronmem import Client
 from kronmem.cli import options
 from tests.cli.running import NOWHERE, lines, run
+from tests.services import RawServer
+from tests.services.raw import Action, respond
 
 A = ("-a", "team")
 
@@ -141,6 +143,32 @@ def test_a_queued_memory_has_an_exit_code_of_its_own() -> None:
     gone = run("outbox", "drop", row["id"], "--yes", "--url", NOWHERE)
     assert (gone.exit_code, "kronmem outbox list" in gone.stderr) == (1, True)
     assert run("outbox", "list", "--url", NOWHERE).stderr == "Nothing waits.\n"
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_flush_counts_no_refused_memory_as_delivered_and_names_it(form: tuple[str, ...]) -> None:
+    down = threading.Event()
+    down.set()
+
+    def answer(_connection: int, _request: int) -> Action:
+        later = respond(503, {"retry-after": "600"}, {"detail": "away"})
+        return later if down.is_set() else respond(422, body={"detail": "no such word"})
+
+    with RawServer(answer) as server:
+        assert run("remember", "poison", *A, "--url", server.url).exit_code == 3
+        down.clear()
+        first = run("outbox", "flush", *form, "--url", server.url)
+        second = run("outbox", "flush", *form, "--url", server.url)
+    assert (first.exit_code, second.exit_code) == (1, 0)  # refused once: the second has nothing new to say
+    if form:
+        one, two = json.loads(first.stdout), json.loads(second.stdout)
+        assert [(said["delivered"], said["left"], said["refused"]) for said in (one, two)] == [(0, 0, 1), (0, 0, 1)]
+        assert ([row["content"] for row in one["newly_refused"]], two["newly_refused"]) == (["poison"], [])
+    else:
+        assert first.stdout.startswith(
+            "Delivered 0; 1 refused, 1 of them now: `kronmem outbox list` says why.\npoison\n"
+        )
+        assert second.stdout == "Delivered 0; 1 refused, 0 of them now: `kronmem outbox list` says why.\n"
 
 
 def test_rows_for_another_url_are_adopted_by_one_command() -> None:

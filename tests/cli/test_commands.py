@@ -126,6 +126,9 @@ def test_a_service_that_is_away_is_exit_code_1(words: tuple[str, ...]) -> None:
         ("import", "/no/such/file"),
         ("serve", "--host", "0.0.0.0"),
         ("serve", "--port", "99999"),
+        ("serve", "--key", "kv-of-this-test", "--host", "a..b"),
+        ("serve", "--db", "postgresql://[x"),
+        ("remember", "x", "-a", "a", "--metadata", "[" * 200_000),
         ("nonsense",),
     ],
 )
@@ -134,6 +137,18 @@ def test_what_was_asked_for_wrongly_is_exit_code_2_and_one_sentence(words: tuple
     assert ended.exit_code == 2
     assert ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_standard_input_in_another_encoding_is_refused_with_the_fix() -> None:
+    ended = CliRunner().invoke(app, ["remember", "-", "-a", "a"], input="café".encode("latin-1"))
+    assert (ended.exit_code, "iconv" in ended.stderr) == (2, True)
+
+
+def test_an_imported_time_without_a_date_in_utc_is_refused() -> None:
+    line = {"content": "tea", "agent_id": "a", "created_at": "0001-01-01T00:00:00+14:00"}
+    ended = run("import", "-", stdin=json.dumps(line))
+    assert (ended.exit_code, ended.stderr.splitlines()[-1]) == (2, "kronmem: created_at is out of range")
+    assert lines(run("agents", "--json")) == [[]]
 
 
 def test_what_a_memory_holds_cannot_command_the_terminal() -> None:
@@ -235,6 +250,16 @@ def test_doctor_names_what_is_broken_and_never_a_key(monkeypatch: pytest.MonkeyP
     assert said["autogen"]["ok"] is True
     assert "Python 3." in said["versions"]["detail"]
     assert "kv-very-secret" not in ended.output
+
+
+@pytest.mark.slow
+def test_doctor_takes_the_key_for_the_service_that_url_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRONMEM_API_KEY", "kv-secret")
+    monkeypatch.setenv("HTTPS_PROXY", NOWHERE)  # nothing leaves this machine
+    ended = run("doctor", "--url", "https://api.kronvex.io", "--json")
+    found = {one["check"]: one["detail"] for one in json.loads(ended.stdout)["checks"]}
+    assert found["memory"] == "https://api.kronvex.io with a key (from --url)"
+    assert "kv-secret" not in ended.output
 
 
 @pytest.mark.slow

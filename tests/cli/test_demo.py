@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from kronmem import Client
 from kronmem.cli.app import app
 from kronmem.cli.demo_script import ASKING, TELLING, UNKNOWN, spoken
+from tests.services.kronmem import ServedKronmem
 
 PLAYED = """\
 The first process: a team of two agents is told something.
@@ -59,6 +60,16 @@ def test_without_autogen_it_plays_with_plain_tools_and_says_what_to_install(
     assert "pip install" in ended.stderr
     with Client() as client:
         assert len(list(client.memories("kronmem-demo"))) == 2
+
+
+@pytest.mark.slow
+def test_both_processes_send_the_key_for_a_service_that_only_url_names(
+    without_autogen: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KRONMEM_API_KEY", "kv-demo")
+    with ServedKronmem(tmp_path / "served.db", key="kv-demo") as service:
+        ended = CliRunner().invoke(app, ["demo", "--url", service.url])
+        assert (ended.exit_code, "The beta ships on Friday." in ended.stdout) == (0, True), ended.stderr
 
 
 @pytest.mark.slow

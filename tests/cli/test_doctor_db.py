@@ -14,6 +14,7 @@ from kronmem import Client
 from kronmem.cli.app import app
 from tests.services.postgres import at, own
 
+SAMPLES = Path(__file__).parent.parent / "samples"
 SECRET = "not-to-be-seen"
 
 
@@ -118,6 +119,21 @@ def test_a_file_is_looked_at_as_well(tmp_path: Path) -> None:
     assert code == 0
     assert said["database"]["detail"].endswith("new file.db is made when the first memory is stored")
     assert not (tmp_path / "new file.db").exists()
+
+
+@pytest.mark.slow  # imports AutoGen once more
+def test_a_file_of_an_older_version_is_named_and_not_migrated(tmp_path: Path) -> None:
+    path, sample = tmp_path / "memory.db", (SAMPLES / "memory-0.1.db").read_bytes()
+    path.write_bytes(sample)
+    path.chmod(0o600)
+    code, said, _ = doctor("--db", str(path))
+    assert code == 0
+    assert "migrated at the first use" in said["database"]["detail"]
+    assert path.read_bytes() == sample
+    assert [file.name for file in tmp_path.iterdir()] == ["memory.db"]
+    with Client.local(path) as client:
+        assert len(client.agents()) == 3
+        assert "migrated" not in doctor("--db", str(path))[1]["database"]["detail"]
 
 
 def test_what_is_no_database_or_named_twice_is_refused() -> None:

@@ -127,6 +127,47 @@ def test_a_file_is_private_and_a_failed_export_leaves_the_old_one(tmp_path: Path
     assert (nowhere.exit_code, "No such file or directory" in nowhere.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(("typed", "code", "said"), [("adda", 1, "Did you mean ada?"), ("", 2, "agent_id")])
+def test_an_agent_that_does_not_exist_leaves_the_old_export(typed: str, code: int, said: str, tmp_path: Path) -> None:
+    out = tmp_path / "ada.jsonl"
+    out.write_text("a good backup")
+    nobody = run("export", "-a", "ada", "-o", str(out))
+    assert (nobody.exit_code, nobody.stderr) == (1, "No agent 'ada'.\n")
+    fill("")
+    ended = run("export", "-a", typed, "-o", str(out))
+    assert (ended.exit_code, said in ended.stderr, out.read_text()) == (code, True, "a good backup")
+    assert run("export", "-a", typed).stdout == ""
+
+
+def test_an_export_through_a_link_changes_the_file_and_not_the_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    real, link = tmp_path / "disk" / "real.jsonl", tmp_path / "latest.jsonl"
+    real.write_text("old")
+    link.symlink_to(real)
+    assert run("export", "-o", str(link)).exit_code == 0  # no agents at all: an empty export is what is there
+    assert link.is_symlink()
+    assert [json.loads(line)["kronmem_export"] for line in real.read_text().splitlines()] == [2, 2]
+    assert [file.name for file in real.parent.iterdir()] == ["real.jsonl"]
+
+
+def test_an_export_to_a_pipe_or_a_device_is_written_there_and_replaces_nothing(tmp_path: Path) -> None:
+    fill("")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run("export", "-a", "ada", "-o", str(pipe)).exit_code == 0
+        assert json.loads(os.read(reader, 65536).splitlines()[-1])["memories"] == 9
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    null = tmp_path / "null"
+    null.symlink_to("/dev/null")
+    assert run("export", "-o", str(null)).exit_code == 0
+    assert null.is_char_device()
+    assert json.loads(run("export", "-o", "/dev/stdout").stdout.splitlines()[-1])["memories"] == 10
+
+
 def test_an_export_that_was_cut_off_is_refused_before_anything_is_stored() -> None:
     fill("")
     whole = run("export").stdout
