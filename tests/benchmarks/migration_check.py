@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from kronmem.engine.postings import LENGTH_BITS, indexed, pack_parts
+from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, indexed, pack_parts
 from kronmem.engine.sqlite.rows import BITS, COLUMNS, read_row
 from kronmem.engine.store import Row
 from tests.engine.old_database import AGENT, EACH, FIRST
@@ -47,8 +47,11 @@ def _postings(row: Row) -> list[tuple[object, ...]]:
     new = indexed(row)
     said: list[tuple[object, ...]] = []
     for term, places in new.terms.items():
-        kind, times, length, parts = pack_parts(places, new)
-        said.append((term, row.number, (kind << LENGTH_BITS | times) << LENGTH_BITS | length, parts))
+        if len(new.lengths) > 1:
+            said.append((term, row.number, 0, pack_parts(places, new)))
+        else:
+            times, length = min(places[0][1], MAX_LENGTH), min(new.lengths[0], MAX_LENGTH)
+            said.append((term, row.number, (new.kinds[0] << LENGTH_BITS | times) << LENGTH_BITS | length, None))
     return said + [(label, row.number, 0, None) for label in new.labels]
 
 
