@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import platform
 
+AHEAD = 5.0
+"""A note further in the future than this was made by a clock that has been set back since; NTP corrects less."""
+
 
 def me() -> str:
     """This process, distinct from any other that had or will have its pid."""

@@ -23,7 +23,7 @@ from kronmem.errors import ConflictError, OutboxFullError
 from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox import rows
 from kronmem.outbox.disk import DurableFile
-from kronmem.outbox.lease import is_gone, me
+from kronmem.outbox.lease import AHEAD, is_gone, me
 from kronmem.outbox.policy import Delay
 from kronmem.outbox.rows import COLUMNS, QueuedRow, UnreadableRowError, Waiting
 
@@ -37,8 +37,6 @@ LEASE = 60.0
 KEPT = 30 * 86_400.0
 """For how long the outbox knows under which id the service keeps a delivered memory: the
 service knows its own receipts for as many seconds."""
-AHEAD = 5.0
-"""A note further in the future than this was made by a clock that has been set back since; NTP corrects less."""
 CLAIMED = 16
 """So many rows of one agent are claimed at once: they are sent one after the other within the lease, and those behind
 a row that fails are handed back."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from kronmem.core.steps import Aside
-from kronmem.outbox.lease import is_gone, me
+from kronmem.outbox.lease import AHEAD, is_gone, me
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -55,7 +55,6 @@ class OutboxJournal:
     def unfinished(self) -> list[Aside]:
         """The entries that nobody is working on any more, oldest first."""
         file, lane = self._opened()
-        now = self._now()
 
         def work(db: Connection) -> list[tuple[str, str, float, str]]:
             if db.execute(_FOUND).fetchone() is None:
@@ -63,10 +62,12 @@ class OutboxJournal:
             sql = "SELECT agent, memory, at, holder FROM aside WHERE service = ? AND mark = ? ORDER BY at"
             return db.execute(sql, (lane.service, lane.mark)).fetchall()
 
+        found = file.read(work)
+        now = self._now()  # after it: an older time would take an entry of this moment for a clock's jump
         return [
             Aside(agent, memory)
-            for agent, memory, at, holder in file.read(work)
-            if is_gone(holder) or not now - WORKED_ON < at <= now
+            for agent, memory, at, holder in found
+            if is_gone(holder) or not now - WORKED_ON < at <= now + AHEAD
         ]
 
     def _write(self, work: Callable[[Connection, Lane], None]) -> None:

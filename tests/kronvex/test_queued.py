@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from typing import Any
 import pytest
 
 from kronmem import Client, StoreError
+from kronmem.core.steps import Aside
+from kronmem.outbox.lease import AHEAD
+from kronmem.outbox.queue import OutboxFile
+from kronmem.outbox.repair_journal import OutboxJournal
 from tests.kronvex.stores import START, mark, row
 from tests.services import KronvexServer
 from tests.services.rows import Agent
@@ -159,6 +164,24 @@ def test_looking_for_unfinished_repairs_does_not_bring_a_closed_client_back(
     with pytest.raises(StoreError, match="closed"):  # as in a thread that has not ended in time
         journal.unfinished()
     assert writer._joined is None
+
+
+def test_a_repair_that_begins_while_the_thread_looks_for_unfinished_ones_is_left_alone(tmp_path: Path) -> None:
+    """The thread starts with the journal's first entry: it took that entry for one of a clock set back."""
+    file = OutboxFile(str(tmp_path / "o.db"))
+    lane, entry = file.lane("http://a", "key"), Aside("alice", "m")
+    repair = OutboxJournal(lambda: (file, lane))
+
+    def begun_meanwhile() -> float:
+        looked = time.time()
+        repair.put(entry)
+        return looked
+
+    assert OutboxJournal(lambda: (file, lane), begun_meanwhile).unfinished() == []
+    assert OutboxJournal(lambda: (file, lane), lambda: time.time() - AHEAD / 2).unfinished() == []
+    assert OutboxJournal(lambda: (file, lane), lambda: time.time() - 3600).unfinished() == [entry]
+    assert OutboxJournal(lambda: (file, lane), lambda: time.time() + 3600).unfinished() == [entry]
+    file.close()
 
 
 CHILD = """
