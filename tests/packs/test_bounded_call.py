@@ -38,11 +38,17 @@ def test_a_bounded_call_answers_raises_and_sees_the_callers_context() -> None:
 
 
 def test_calls_that_hang_are_left_behind_and_bounded_in_number() -> None:
-    release = threading.Event()
+    release, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang() -> bool:
+        begun.release()
+        return release.wait(60)
+
     try:
         for _ in range(MAX_HANGING):
             with pytest.raises(DeadlineError, match=r"within 0\.001 s"):
-                bounded(lambda: release.wait(60), 0.001)
+                bounded(hang, 0.001)
+        assert all(begun.acquire(timeout=30) for _ in range(MAX_HANGING))  # their threads may begin late
         with pytest.raises(DeadlineError):
             bounded(lambda: True, 0.01)
     finally:
