@@ -201,7 +201,10 @@ class Engine:
         now = self._now()
         with self._store.write(place.timeout) as rows:
             make_way(rows, rows.open_space(place.owner, place.agent, now), exported, now)
-            return sum(restore(rows, rows.open_space(place.owner, place.agent, now), one, now) for one in exported)
+            new = sum(restore(rows, rows.open_space(place.owner, place.agent, now), one, now) for one in exported)
+        if self._embedder and new:
+            self._embedder.catch_up()
+        return new
 
     def totals(self, place: Place) -> Totals:
         """Exact counts of the agent's current memories."""

@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import struct
 import threading
+import uuid
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -54,6 +55,17 @@ def test_a_text_that_changes_while_the_model_has_it_gets_the_vector_of_the_new_o
         embed.go_on.set()
         wait_for(embed, 2)
     assert stored(path) == [packed(Meanings(), "a loan of money")]
+
+
+def test_memories_that_an_export_brings_back_get_their_vectors(path: str) -> None:
+    embed = Meanings()
+    with calling(path, embed=embed) as call:
+        call.remember("a kitten sleeps")
+        wait_for(embed, 1)
+        exported = {"id": str(uuid.uuid4()), "content": "a loan of money", "created_at": "2026-01-01T00:00:00Z"}
+        assert call("POST", "memories/restore", {"memories": [exported]})[1] == {"restored": 1, "present": 0}
+        wait_for(embed, 2)
+    assert stored(path) == [packed(Meanings(), "a kitten sleeps"), packed(Meanings(), "a loan of money")]
 
 
 def test_a_memory_whose_tags_or_type_change_keeps_its_vector(path: str) -> None:
