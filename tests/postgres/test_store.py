@@ -17,9 +17,12 @@ import pytest
 from kronmem import Client, ConfigError
 from kronmem.engine.engine import Engine
 from kronmem.engine.postgres.keys import space_key
+from kronmem.engine.postgres.pool import PostgresPool
 from kronmem.engine.postgres.schema import SCHEMA, schema
 from kronmem.engine.postgres.store import PostgresStore
+from kronmem.engine.postgres.sweeping import Sweeper
 from kronmem.engine.postgres.transaction import Transaction
+from kronmem.engine.postgres.writing import Sweep
 from kronmem.engine.service import Service
 from kronmem.errors import DeadlineError, StoreError, TransportError
 from tests.engine.calling import Caller, Clock, calling
@@ -332,6 +335,27 @@ def test_one_agent_with_much_to_sweep_does_not_hide_the_others(call: Caller, sql
     call.clock.time += 3600
     call.remember("coffee")
     assert sql("SELECT count(*) FROM kronmem.memories").fetchone() == (1,)
+
+
+def test_agents_behind_one_that_fills_a_look_do_not_wait_until_it_is_swept(
+    call: Caller, postgres: str, sql: Any
+) -> None:
+    for n in range(6):
+        call.as_(agent=f"agent-{n}").remember("tea", ttl_seconds=60)
+    spaces = "kronmem.memories AS m JOIN kronmem.spaces AS s ON s.id = m.space"
+    first = sql(f"SELECT name FROM {spaces} ORDER BY m.tableoid, expires, space LIMIT 1").fetchone()[0]
+    body = [{"content": f"tea {n}", "ttl_seconds": 60} for n in range(1000)]
+    assert call.as_(agent=first)("POST", "memories/batch", {"memories": body})[0] == 201
+    pool = PostgresPool(postgres, 2)
+    sweeper = Sweeper(pool, space_key, rows=64)
+    left: set[str] = set()
+    for passes in range(1, 20):
+        sweeper.run(Sweep(call.clock.time + 61 * passes, 0.0, 32))
+        left = {name for (name,) in sql(f"SELECT DISTINCT name FROM {spaces}").fetchall()}
+        if left <= {first}:
+            break
+    pool.close()
+    assert left == {first}
 
 
 def test_two_agents_with_one_key_are_refused_not_mixed(database: str) -> None:
