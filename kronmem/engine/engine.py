@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
@@ -110,12 +110,19 @@ class Engine:
     def recall(self, place: Place, asked: Search) -> list[FoundRow]:
         """Find the memories that answer `asked.query`, best first, and count them as accessed."""
         now = self._now()
-        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
-        with self._store.read(place.timeout) as rows:
-            self._filler.look(rows)
+        with self._asked(place, asked) as (rows, vector):
             space = rows.find_space(place.owner, place.agent)
             hits = self._found(rows, space, asked, now, vector) if space else []
         return self._counted(space, hits) if asked.count_access else hits
+
+    @contextmanager
+    def _asked(self, place: Place, asked: Search) -> Generator[tuple[Reader, list[float] | None]]:
+        """A view of the store, and the vector of the question, which may take half of the time."""
+        ends = time.monotonic() + place.timeout
+        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
+        with self._store.read(max(ends - time.monotonic(), 0.0)) as rows:
+            self._filler.look(rows)
+            yield rows, vector
 
     def _found(
         self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
@@ -129,9 +136,7 @@ class Engine:
     def context(self, place: Place, asked: Search, *, fill: bool) -> list[FoundRow]:
         """The context for a question: the memories that answer it and, filled up, those that say most besides."""
         now = self._now()
-        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
-        with self._store.read(place.timeout) as rows:
-            self._filler.look(rows)
+        with self._asked(place, asked) as (rows, vector):
             if (space := rows.find_space(place.owner, place.agent)) is None:
                 return []
             hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector)
