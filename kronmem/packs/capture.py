@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
+from anyio import to_thread
 from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
@@ -168,7 +169,10 @@ class AsyncCapture:
                 await bounded_async(partial(self._store, memory.resolved(), said), self._timeout)
 
     async def _store(self, memory: AsyncAgentMemory, said: Utterance) -> None:
-        for one in self._rules.memories(said, memory.agent_id, memory.session_id):
+        find = partial(list[CapturedMemory], self._rules.memories(said, memory.agent_id, memory.session_id))
+        # A function of the user's may block: that takes its own time, not the event loop's.
+        found = find() if self._rules.extract is None else await to_thread.run_sync(find, abandon_on_cancel=True)
+        for one in found:
             await one.store_async(memory)
 
 

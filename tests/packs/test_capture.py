@@ -105,6 +105,27 @@ def test_awaited_capture_is_stored_when_it_returns(backend: str, caplog: pytest.
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_awaited_capture_leaves_the_event_loop_alone_while_a_function_of_the_users_thinks(backend: str) -> None:
+    thinking, thought = threading.Event(), threading.Event()
+
+    def extract(text: str) -> list[str]:
+        thinking.set()
+        return [f"{current_user.get()}: {text}"] if thought.wait(60) else []
+
+    async def main() -> list[str]:
+        async with AsyncClient("sqlite://") as client:
+            current_user.set("ann")
+            memory = client.agent("ada")
+            async with anyio.create_task_group() as group:
+                group.start_soon(AsyncCapture(CaptureRules(extract), 60.0, LogOnce("capture")).take, memory, said())
+                assert await anyio.to_thread.run_sync(thinking.wait, 60)
+                thought.set()
+            return [one.content async for one in memory.memories()]
+
+    assert anyio.run(main, backend=backend) == [f"ann: {LONG}"]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_awaited_capture_fails_in_silence_but_for_one_line(backend: str, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with AsyncClient("http://127.0.0.1:9", outbox=False) as client:
