@@ -50,7 +50,8 @@ async def remember_run(
     facts: dict[str, _Fact] = {}
     for said in _messages(result, sources, tool_output):
         for text in await _found(find, said.text):
-            facts.setdefault(text.casefold(), _Fact(text, said))
+            if text.strip():
+                facts.setdefault(text.casefold(), _Fact(text, said))
     for fact in facts.values():
         await _store(memory, fact, ttl_days)
     return len(facts)

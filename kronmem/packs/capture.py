@@ -95,7 +95,8 @@ class CaptureRules:
     def memories(self, said: Utterance, agent_id: str, session_id: str | None) -> Iterator[CapturedMemory]:
         """The memories of an utterance for one agent."""
         kind, metadata = "interaction" if self.extract is None else "fact", said.metadata()
-        for text in _pieces(said.text) if self.extract is None else self.extract(said.text):
+        found = [said.text] if self.extract is None else self.extract(said.text)
+        for text in (piece for one in found for piece in _pieces(one)):
             # Everything that is stored goes into the id: the same id with anything else would be refused.
             place = {"speaker": said.speaker, "role": said.role, **said.place}
             memory_id = str(stable_id(agent_id, session_id, place, kind, text))
@@ -177,4 +178,6 @@ class AsyncCapture:
 
 
 def _pieces(text: str) -> list[str]:
-    return [text[at : at + MAX_PIECE_CHARS] for at in range(0, len(text), MAX_PIECE_CHARS)]
+    """A text in parts that every service takes; none of them blank."""
+    parts = [text[at : at + MAX_PIECE_CHARS] for at in range(0, len(text), MAX_PIECE_CHARS)]
+    return [part for part in parts if part.strip()]
