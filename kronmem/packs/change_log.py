@@ -56,7 +56,7 @@ class ChangeLog:
             raise InvalidInputError(f"the value saved under {self._key!r} is not a {self._kind}")
         if not isinstance(found := head.get("journal"), str):
             return head
-        self._id = found
+        self._id, self._entries = found, 0
         value: dict[str, JsonValue] = {}
         for changes in self._stored(found):
             apply(value, changes)
