@@ -350,12 +350,41 @@ def test_agents_behind_one_that_fills_a_look_do_not_wait_until_it_is_swept(
     sweeper = Sweeper(pool, space_key, rows=64)
     left: set[str] = set()
     for passes in range(1, 20):
-        sweeper.run(Sweep(call.clock.time + 61 * passes, 0.0, 32))
+        sweeper.run(Sweep(call.clock.time + 61 * passes, 0.0, 32), 60.0)
         left = {name for (name,) in sql(f"SELECT DISTINCT name FROM {spaces}").fetchall()}
         if left <= {first}:
             break
     pool.close()
     assert left == {first}
+
+
+def test_a_write_whose_time_is_up_leaves_the_sweep_to_the_next(call: Caller, postgres: str, sql: Any) -> None:
+    call.remember("tea", ttl_seconds=60)
+    pool = PostgresPool(postgres, 2)
+    sweeper, sweep = Sweeper(pool, space_key), Sweep(call.clock.time + 61, 0.0, 32)
+    counts: list[int] = []
+    for left in (0.0, -1.0, 60.0):
+        sweeper.run(sweep, left)
+        counts += sql("SELECT count(*) FROM kronmem.memories").fetchone()
+    pool.close()
+    assert counts == [1, 1, 0]
+
+
+def test_a_sweep_takes_no_longer_than_the_write_has_time(call: Caller, postgres: str, sql: Any) -> None:
+    call.remember("tea", ttl_seconds=60)
+    pool = PostgresPool(postgres, 2)
+    asked: list[float] = []
+
+    class Timed(PostgresPool):
+        def __init__(self) -> None: ...
+
+        def transaction(self, begin: str, timeout: float, *, wait: bool = True) -> Any:
+            asked.append(timeout)
+            return pool.transaction(begin, 60.0, wait=wait)
+
+    Sweeper(Timed(), space_key).run(Sweep(call.clock.time + 61, 0.0, 32), 0.5)
+    pool.close()
+    assert max(asked) <= 0.5
 
 
 def test_two_agents_with_one_key_are_refused_not_mixed(database: str) -> None:

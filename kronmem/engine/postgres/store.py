@@ -54,13 +54,14 @@ class PostgresStore:
     @contextmanager
     def write(self, timeout: float) -> Generator[PostgresWriter]:
         """A durable change: committed when the block has ended, undone if it raises."""
+        ends = time.monotonic() + timeout
         with self._transaction(_WRITE, timeout) as session:
             rows = PostgresWriter(session, self._key_of, self._sweeper.swept)
             yield rows
             rows.finish()
         if rows.due is not None:
             self._sweeper.swept = rows.swept  # those from before are reported
-            self._sweeper.run(rows.due)
+            self._sweeper.run(rows.due, ends - time.monotonic())
 
     def commit(self, work: Callable[[PostgresWriter], T], timeout: float) -> T:
         """Do `work` in a write. The server flushes the commits of several connections together."""

@@ -54,37 +54,40 @@ class Sweeper:
     seen: Sequence[list[int]] = _NOBODY
     """Of each kind, the spaces that filled the last looks: the next one is for those behind them."""
 
-    def run(self, sweep: Sweep) -> None:
-        """Sweep if it is time to. Failures are for the next pass: whoever wrote has been answered."""
-        if self.swept_at <= sweep.now < self.swept_at + EVERY:
+    def run(self, sweep: Sweep, left: float) -> None:
+        """Sweep if it is time to, within the seconds that are left to the write that pays for it.
+
+        Failures are for the next pass: the write itself is done.
+        """
+        if left <= 0 or self.swept_at <= sweep.now < self.swept_at + EVERY:
             return
         self.swept_at = sweep.now
-        ends = time.monotonic() + _TIME
+        began = time.monotonic()
         try:
-            found = self._due(sweep)
+            found = self._due(sweep, min(_TIME, left))
         except KronmemError as error:
             self.seen = _NOBODY
             _log.debug("nothing is swept for now (%s)", error)
             return
         for space in sorted({space for spaces in found for space in spaces}):
-            if time.monotonic() < ends:
+            if (passed := time.monotonic() - began) < min(_TIME, left):
                 with suppress(KronmemError):
-                    self._sweep(space, sweep)
+                    self._sweep(space, sweep, min(_TIME, left - passed))
         if any(self.seen) or any(len(spaces) >= _SPACES for spaces in found):
             self.swept_at = -math.inf
 
-    def _due(self, sweep: Sweep) -> list[set[int]]:
+    def _due(self, sweep: Sweep, timeout: float) -> list[set[int]]:
         """The spaces in which there is something of each kind to delete."""
         times = (sweep.now, sweep.receipts_before, sweep.receipts_before)
         asked = list(zip(_DUE, times, self.seen, strict=True))
-        with self.pool.transaction(_LOOK, _TIME, wait=False) as session:
+        with self.pool.transaction(_LOOK, timeout, wait=False) as session:
             found = [dict(session.ask(sql, (at, seen, self.rows))) for sql, at, seen in asked]
         looks = zip(self.seen, found, strict=True)
         self.seen = [[*seen, *spaces] if sum(spaces.values()) >= self.rows else [] for seen, spaces in looks]
         return [set(spaces) for spaces in found]
 
-    def _sweep(self, space: int, sweep: Sweep) -> None:
-        with self.pool.transaction(_WRITE, _TIME, wait=False) as session:
+    def _sweep(self, space: int, sweep: Sweep, timeout: float) -> None:
+        with self.pool.transaction(_WRITE, timeout, wait=False) as session:
             rows = PostgresWriter(session, self.key_of)
             rows.sweep_space(space, sweep, _BOUND)
             rows.finish()
