@@ -109,16 +109,15 @@ class Engine:
 
     def recall(self, place: Place, asked: Search) -> list[FoundRow]:
         """Find the memories that answer `asked.query`, best first, and count them as accessed."""
-        now = self._now()
-        with self._asked(place, asked) as (rows, vector):
+        now, ends = self._now(), time.monotonic() + place.timeout
+        with self._asked(place, asked, ends) as (rows, vector):
             space = rows.find_space(place.owner, place.agent)
             hits = self._found(rows, space, asked, now, vector) if space else []
-        return self._counted(space, hits) if asked.count_access else hits
+        return self._counted(space, hits, ends) if asked.count_access else hits
 
     @contextmanager
-    def _asked(self, place: Place, asked: Search) -> Generator[tuple[Reader, list[float] | None]]:
+    def _asked(self, place: Place, asked: Search, ends: float) -> Generator[tuple[Reader, list[float] | None]]:
         """A view of the store, and the vector of the question, which may take half of the time."""
-        ends = time.monotonic() + place.timeout
         vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
         with self._store.read(max(ends - time.monotonic(), 0.0)) as rows:
             self._filler.look(rows)
@@ -135,19 +134,19 @@ class Engine:
 
     def context(self, place: Place, asked: Search, *, fill: bool) -> list[FoundRow]:
         """The context for a question: the memories that answer it and, filled up, those that say most besides."""
-        now = self._now()
-        with self._asked(place, asked) as (rows, vector):
+        now, ends = self._now(), time.monotonic() + place.timeout
+        with self._asked(place, asked, ends) as (rows, vector):
             if (space := rows.find_space(place.owner, place.agent)) is None:
                 return []
             hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector)
             if fill:
                 hits = fill_context.fill(rows, space, hits, asked.only, asked.limit, now)
-        return self._counted(space, hits) if asked.count_access else hits
+        return self._counted(space, hits, ends) if asked.count_access else hits
 
-    def _counted(self, space: Space | None, hits: list[FoundRow]) -> list[FoundRow]:
-        if space and hits:
+    def _counted(self, space: Space | None, hits: list[FoundRow], ends: float) -> list[FoundRow]:
+        if space and hits and (left := ends - time.monotonic()) > 0:
             # A count is not worth an answer: it is left out when somebody else writes or nobody may.
-            with suppress(TransportError, StoreError), self._store.note() as rows:
+            with suppress(TransportError, StoreError), self._store.note(most=left) as rows:
                 rows.count_access(space, [hit.row.number for hit in hits])
         return hits
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,9 +106,15 @@ def test_a_model_that_hangs_takes_its_time_from_that_of_the_store(tmp_path: Path
         end.wait(60)
         return [[1.0] for _ in texts]
 
-    store = LosingStore(str(tmp_path / "memory.db"))
+    class Noting(LosingStore):
+        def note(self, timeout: float = 0.0, *, most: float = 60.0) -> Any:
+            self.timeouts.setdefault(threading.current_thread(), []).append(most)
+            return super().note(timeout)
+
+    store = Noting(str(tmp_path / "memory.db"))
     with closing(Service(Engine(store, embed=hang, now=Clock()))) as service:
         call = Caller(service, Clock())
+        call.remember("Ada sleeps")
         for path in ("recall", "inject-context"):
             assert call("POST", path, {"query": "Who sleeps?"}, timeout=0.2)[0] == 200
         end.set()

@@ -358,6 +358,15 @@ def test_agents_behind_one_that_fills_a_look_do_not_wait_until_it_is_swept(
     assert left == {first}
 
 
+def test_counting_an_access_takes_no_longer_than_the_recall_has_time(call: Caller, postgres: str) -> None:
+    call.remember("tea")
+    store = opened(postgres)
+    with store.note(most=0.5) as rows:
+        [(first,)] = rows._session.ask("SELECT extract(epoch FROM current_setting('statement_timeout')::interval)")
+    store.close()
+    assert first <= 0.5
+
+
 def test_a_write_whose_time_is_up_leaves_the_sweep_to_the_next(call: Caller, postgres: str, sql: Any) -> None:
     call.remember("tea", ttl_seconds=60)
     pool = PostgresPool(postgres, 2)

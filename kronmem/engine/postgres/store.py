@@ -5,6 +5,7 @@ The same tables, decisions and answers as the SQLite store. Connecting, waiting 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -69,12 +70,12 @@ class PostgresStore:
             return work(rows)
 
     @contextmanager
-    def note(self, timeout: float = 0.0) -> Generator[PostgresWriter]:
+    def note(self, timeout: float = 0.0, *, most: float = math.inf) -> Generator[PostgresWriter]:
         """A change worth no fsync and by default no waiting: `DeadlineError` while no connection is free."""
         if time.monotonic() < self._muted_until:
             raise StoreError(f"{self._pool.place} may not be written by this role")
         try:
-            with self._pool.transaction(_NOTE, timeout or _NOTE_TIME, wait=timeout > 0.0) as session:
+            with self._pool.transaction(_NOTE, min(timeout or _NOTE_TIME, most), wait=timeout > 0.0) as session:
                 rows = PostgresWriter(session, self._key_of)
                 yield rows
                 rows.finish()
