@@ -36,7 +36,7 @@ _DUE = tuple(
         GROUP BY space LIMIT {_SPACES}"""
     for old in ("memories WHERE expires <= %s", "receipts WHERE at < %s", "erased WHERE at < %s")
 )
-_NOBODY: tuple[list[int], ...] = ([],) * len(_DUE)
+_NOBODY = tuple(list[int]() for _ in _DUE)
 _log = logging.getLogger("kronmem.engine")
 
 
