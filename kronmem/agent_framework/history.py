@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import anyio
 from agent_framework import AgentSession, HistoryProvider, Message, SessionContext, SupportsAgentRun
 from pydantic import JsonValue
 
-from kronmem import AsyncClient, AsyncState, InvalidInputError
+from kronmem import AsyncClient, InvalidInputError
 from kronmem.packs.capture import stable_id
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.many_values import values_of
+from kronmem.packs.storable import storable
 from kronmem.packs.turn_memory import TimeBudget
 
 MAX_MESSAGES = 500
 """Read one by one, these take about a quarter of the default timeout from a file; a model sees fewer anyway."""
-_AT_ONCE = 16
-"""As many as an embedded engine answers at a time."""
 
 
 class KronmemHistoryProvider(HistoryProvider):
@@ -84,7 +83,8 @@ class KronmemHistoryProvider(HistoryProvider):
         store, name = self._memory.get().state(), self._name(session_id)
         count = _count(await store.get(name))
         numbers = range(max(0, count - self._most), count)
-        found = await _read(store, [f"{name}.{number}" for number in numbers])
+        # A key that a killed run claimed and never wrote has no value.
+        found = await values_of(store, [f"{name}.{number}" for number in numbers])
         return [message for record in found if (message := self._message(record)) is not None]
 
     async def save_messages(
@@ -97,7 +97,7 @@ class KronmemHistoryProvider(HistoryProvider):
         # The numbers are taken in one step: runs at the same time get different ones, in this process or another.
         count = _count(await store.update(name, lambda value: _count(value) + len(messages)))
         for number, message in enumerate(messages, count - len(messages)):
-            await store.set(f"{name}.{number}", json.loads(json.dumps(message.to_dict())))
+            await store.set(f"{name}.{number}", storable(json.loads(json.dumps(message.to_dict()))))
 
     async def close(self) -> None:
         """Release the connections opened here; a client passed in stays open."""
@@ -113,21 +113,6 @@ class KronmemHistoryProvider(HistoryProvider):
         except Exception as error:  # noqa: BLE001 -- a newer version may have written anything
             self._unreadable.failed(error)
             return None
-
-
-async def _read(store: AsyncState, keys: Sequence[str]) -> list[JsonValue]:
-    """The values under keys, in their order; a key that a killed run claimed and never wrote has none."""
-    found: dict[str, JsonValue] = {}
-    room = anyio.Semaphore(_AT_ONCE)
-
-    async def read(key: str) -> None:
-        async with room:
-            found[key] = await store.get(key)
-
-    async with anyio.create_task_group() as group:
-        for key in keys:
-            group.start_soon(read, key)
-    return [found[key] for key in keys if found[key] is not None]
 
 
 def _count(value: JsonValue) -> int:

@@ -22,6 +22,7 @@ from autogen_agentchat.messages import (
 from kronmem import extract_facts
 from kronmem.agentchat.memory import KronMemory
 from kronmem.packs.checks import check_ttl_days
+from kronmem.packs.injected_block import clean_words
 
 AnyExtract = Callable[[str], Iterable[str] | Awaitable[Iterable[str]]]
 
@@ -49,7 +50,8 @@ async def remember_run(
     facts: dict[str, _Fact] = {}
     for said in _messages(result, sources, tool_output):
         for text in await _found(find, said.text):
-            facts.setdefault(text.casefold(), _Fact(text, said))
+            if text.strip():
+                facts.setdefault(text.casefold(), _Fact(text, said))
     for fact in facts.values():
         await _store(memory, fact, ttl_days)
     return len(facts)
@@ -81,8 +83,8 @@ class _Fact:
 def _messages(result: TaskResult, sources: Container[str] | None, tool_output: bool) -> Iterator[_RunMessage]:
     for message in result.messages:
         if sources is None or message.source in sources:
-            text = _text(message, tool_output)
-            if text.strip():
+            text = clean_words(_text(message, tool_output))
+            if text:
                 yield _RunMessage(text, message.source, type(message).__name__, _place(message))
 
 

@@ -146,11 +146,13 @@ async def watching(team: Stateful, saver: StateSaver) -> AsyncGenerator[None]:
     """Save after every message that the team or the agent tells of, and once more when it has grown quiet."""
     quiet = _Quiet(saver)
     stream = "on_messages_stream" if hasattr(team, "on_messages_stream") else "run_stream"
+    before = {name: own for name, own in vars(team).items() if name == stream}  # somebody else's, or of another key
     setattr(team, stream, _saving(getattr(team, stream), quiet))  # AutoGen calls its own methods, and so this one
     try:
         yield
     finally:
         vars(team).pop(stream, None)
+        vars(team).update(before)
         await quiet.end()
 
 

@@ -52,7 +52,12 @@ class Filler:
         if self._pid == os.getpid():
             return
         self._pid = os.getpid()
-        if not rows.is_filled():
+        try:
+            left = not rows.is_filled()
+        except BaseException:
+            self._pid = 0  # the next transaction looks again
+            raise
+        if left:
             self._holder = uuid.uuid4().hex
             self._closing = threading.Event()
             self._thread = threading.Thread(target=self._work, name="kronmem-fill", daemon=True)

@@ -11,10 +11,15 @@ from kronmem.engine.postings import digest
 from kronmem.engine.store import Row, Space
 
 Column: TypeAlias = "str | bytes | float | bool | None"
+CHANGING = (
+    *("content", "digest", "type", "session", "tags", "metadata", "expires", "pinned", "said", "updated"),
+    "about",
+)
+"""The columns that may change after a memory was stored, as `changing` fills them."""
 
 
 def changing(row: Row, said_at: float | None) -> tuple[Column, ...]:
-    """The columns that may change after a memory was stored; each store has its own for the time it was said."""
+    """The values of `CHANGING`; each store has its own for the time it was said."""
     return (
         row.content,
         digest(row.content),

@@ -24,9 +24,9 @@ from kronmem.errors import StoreError, TransportError
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 _BATCH = 64
+"""Texts for the model at a time: closing waits for one batch at most."""
 _AGAIN = 5.0
 """Seconds until vectors that could not be stored are made once more: as long as the store was waited for."""
-"""Texts for the model at a time: closing waits for one batch at most."""
 _BACKLOG = 10_000
 """New memories that wait in memory for a vector; those beyond are found in the store later."""
 _ASKED_AT_ONCE = 4
@@ -190,6 +190,7 @@ class Embedder:
                 with self._store.read(5.0) as rows:
                     found = rows.without_embedding(after, _BATCH)
             except (TransportError, StoreError) as error:
+                self._behind = isinstance(error, TransportError)  # an outage ends
                 _log.warning("memories without a vector cannot be read (%s); they are found by words alone", error)
             if not found:
                 return

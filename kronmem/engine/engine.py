@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
@@ -109,13 +109,19 @@ class Engine:
 
     def recall(self, place: Place, asked: Search) -> list[FoundRow]:
         """Find the memories that answer `asked.query`, best first, and count them as accessed."""
-        now = self._now()
-        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
-        with self._store.read(place.timeout) as rows:
-            self._filler.look(rows)
+        now, ends = self._now(), time.monotonic() + place.timeout
+        with self._asked(place, asked, ends) as (rows, vector):
             space = rows.find_space(place.owner, place.agent)
             hits = self._found(rows, space, asked, now, vector) if space else []
-        return self._counted(space, hits) if asked.count_access else hits
+        return self._counted(space, hits, ends) if asked.count_access else hits
+
+    @contextmanager
+    def _asked(self, place: Place, asked: Search, ends: float) -> Generator[tuple[Reader, list[float] | None]]:
+        """A view of the store, and the vector of the question, which may take half of the time."""
+        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
+        with self._store.read(max(ends - time.monotonic(), 0.0)) as rows:
+            self._filler.look(rows)
+            yield rows, vector
 
     def _found(
         self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
@@ -128,21 +134,19 @@ class Engine:
 
     def context(self, place: Place, asked: Search, *, fill: bool) -> list[FoundRow]:
         """The context for a question: the memories that answer it and, filled up, those that say most besides."""
-        now = self._now()
-        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
-        with self._store.read(place.timeout) as rows:
-            self._filler.look(rows)
+        now, ends = self._now(), time.monotonic() + place.timeout
+        with self._asked(place, asked, ends) as (rows, vector):
             if (space := rows.find_space(place.owner, place.agent)) is None:
                 return []
             hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector)
             if fill:
                 hits = fill_context.fill(rows, space, hits, asked.only, asked.limit, now)
-        return self._counted(space, hits) if asked.count_access else hits
+        return self._counted(space, hits, ends) if asked.count_access else hits
 
-    def _counted(self, space: Space | None, hits: list[FoundRow]) -> list[FoundRow]:
-        if space and hits:
+    def _counted(self, space: Space | None, hits: list[FoundRow], ends: float) -> list[FoundRow]:
+        if space and hits and (left := ends - time.monotonic()) > 0:
             # A count is not worth an answer: it is left out when somebody else writes or nobody may.
-            with suppress(TransportError, StoreError), self._store.note() as rows:
+            with suppress(TransportError, StoreError), self._store.note(most=left) as rows:
                 rows.count_access(space, [hit.row.number for hit in hits])
         return hits
 
@@ -201,7 +205,10 @@ class Engine:
         now = self._now()
         with self._store.write(place.timeout) as rows:
             make_way(rows, rows.open_space(place.owner, place.agent, now), exported, now)
-            return sum(restore(rows, rows.open_space(place.owner, place.agent, now), one, now) for one in exported)
+            new = sum(restore(rows, rows.open_space(place.owner, place.agent, now), one, now) for one in exported)
+        if self._embedder and new:
+            self._embedder.catch_up()
+        return new
 
     def totals(self, place: Place) -> Totals:
         """Exact counts of the agent's current memories."""

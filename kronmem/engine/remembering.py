@@ -102,18 +102,18 @@ def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tup
         draft = replace(draft, key=next((old.key for old in replaced if old.key), None))
     same = _unless_expired(rows, space, rows.same_text(space, draft.session_id, draft.key, draft.content), now)
     others = [old for old in replaced if same is None or old.id != same.id]
-    row = _fresh(draft, draft.client_id, space.last + 1, now, after=max((old.said_at for old in others), default=_EVER))
-    if same is not None:
-        row = _merged(rows, space, same, draft, row, now)
-    newer = max(others, key=_said, default=None)
-    if same is None and newer is not None and _said(newer) > _said(row):
+    after = max((old.said_at for old in others), default=_EVER)
+    told = _fresh(draft, draft.client_id, space.last + 1, now, after)
+    row = told if same is None else _merged(rows, space, same, draft, told, now)
+    newer = max((old for old in others if _said(old) > _said(told)), key=_said, default=None)
+    if newer is not None and _said(newer) > _said(row):
         row = replace(row, superseded_by=newer.id)
-        rows.insert(space, row, None)
+        rows.insert(space, row, None) if same is None else rows.supersede(space, row, newer.id)
     for old in others:
-        if row.superseded_by is None or old is not newer:
+        if old is not newer:
             rows.supersede(space, old, row.superseded_by or row.id)
     if row.superseded_by is not None:
-        return Kept(row)
+        return Kept(row, deduplicated=same is not None)
     if same is None:
         entries = indexed(row)
         row = replace(row, number=_next_number(rows, space, draft, now), passages=len(entries.lengths))

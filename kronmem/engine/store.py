@@ -344,8 +344,11 @@ class Store(Protocol):
         """Do `work` in a write, and answer its result once that is durable; may share a transaction with others."""
         ...
 
-    def note(self, timeout: float = 0.0) -> AbstractContextManager[Writer]:
-        """A write that may be lost; waits for others no longer than that, and by default not at all."""
+    def note(self, timeout: float = 0.0, *, most: float = ...) -> AbstractContextManager[Writer]:
+        """A write that may be lost; waits for others no longer than that, and by default not at all.
+
+        `most` is how many seconds it may take in all, where a store cannot tell waiting from working.
+        """
         ...
 
     def scrub(self, timeout: float) -> bool:

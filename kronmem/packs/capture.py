@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
+from anyio import to_thread
 from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
@@ -94,7 +95,8 @@ class CaptureRules:
     def memories(self, said: Utterance, agent_id: str, session_id: str | None) -> Iterator[CapturedMemory]:
         """The memories of an utterance for one agent."""
         kind, metadata = "interaction" if self.extract is None else "fact", said.metadata()
-        for text in _pieces(said.text) if self.extract is None else self.extract(said.text):
+        found = [said.text] if self.extract is None else self.extract(said.text)
+        for text in (piece for one in found for piece in _pieces(one)):
             # Everything that is stored goes into the id: the same id with anything else would be refused.
             place = {"speaker": said.speaker, "role": said.role, **said.place}
             memory_id = str(stable_id(agent_id, session_id, place, kind, text))
@@ -168,9 +170,14 @@ class AsyncCapture:
                 await bounded_async(partial(self._store, memory.resolved(), said), self._timeout)
 
     async def _store(self, memory: AsyncAgentMemory, said: Utterance) -> None:
-        for one in self._rules.memories(said, memory.agent_id, memory.session_id):
+        find = partial(list[CapturedMemory], self._rules.memories(said, memory.agent_id, memory.session_id))
+        # A function of the user's may block: that takes its own time, not the event loop's.
+        found = find() if self._rules.extract is None else await to_thread.run_sync(find, abandon_on_cancel=True)
+        for one in found:
             await one.store_async(memory)
 
 
 def _pieces(text: str) -> list[str]:
-    return [text[at : at + MAX_PIECE_CHARS] for at in range(0, len(text), MAX_PIECE_CHARS)]
+    """A text in parts that every service takes; none of them blank."""
+    parts = [text[at : at + MAX_PIECE_CHARS] for at in range(0, len(text), MAX_PIECE_CHARS)]
+    return [part for part in parts if part.strip()]

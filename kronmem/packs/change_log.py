@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from pydantic import JsonValue
 
 from kronmem.errors import InvalidInputError, ReplyError
+from kronmem.packs.storable import storable
 
 Change = tuple[list[str], int | None, JsonValue]
 """Where, from which position of a list on (None: the value as a whole; REMOVED: it is no more), and its new content."""
@@ -55,7 +56,7 @@ class ChangeLog:
             raise InvalidInputError(f"the value saved under {self._key!r} is not a {self._kind}")
         if not isinstance(found := head.get("journal"), str):
             return head
-        self._id = found
+        self._id, self._entries = found, 0
         value: dict[str, JsonValue] = {}
         for changes in self._stored(found):
             apply(value, changes)
@@ -67,9 +68,8 @@ class ChangeLog:
         # An entry whose writing failed may be there all the same: it is written over, if need be with no change at all.
         if changes or self._unsure:
             self._unsure = True
-            self._state.set(
-                self._name(self._id or "", self._entries), cast("JsonValue", [list(one) for one in changes])
-            )
+            entry = storable(cast("JsonValue", [list(one) for one in changes]))
+            self._state.set(self._name(self._id or "", self._entries), entry)
             self._entries, self._unsure = self._entries + 1, False
 
     def begin(self, changes: Sequence[Change], about: Mapping[str, JsonValue]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from kronmem.models import Hit
+from kronmem.packs.storable import UNSTORABLE
 from kronmem.text.fence import fence, is_fenced, render, without_fences
 
 MAX_BLOCK_CHARS = 12_000
@@ -13,7 +13,6 @@ MAX_BLOCK_CHARS = 12_000
 MAX_QUESTION_CHARS = 2000
 """About 500 tokens: the usual embedding models cut a text there."""
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _GAP = " … "
 
 
@@ -39,7 +38,7 @@ def without_blocks(text: str) -> str:
 
 def clean_words(text: str) -> str:
     """The words of a message without injected blocks, and without NUL and lone surrogates, which no store takes."""
-    return _UNSTORABLE.sub("", without_blocks(text)).strip()
+    return UNSTORABLE.sub("", without_blocks(text)).strip()
 
 
 def as_question(words: str) -> str:

@@ -13,8 +13,9 @@ import anyio
 import pytest
 from agent_framework import Agent, AgentSession, Content, Message
 
-from kronmem import AsyncClient, ConfigError, InvalidInputError, KronmemError
+from kronmem import AsyncClient, AsyncState, ConfigError, InvalidInputError, KronmemError, TransportError
 from kronmem.agent_framework import KronmemContextProvider, KronmemHistoryProvider
+from kronmem.packs.many_values import values_of
 from tests.agent_framework.scripted import Scripted, results, words
 from tests.services import RawServer
 from tests.services.raw import close, hang, respond
@@ -107,6 +108,29 @@ async def test_a_call_without_its_result_is_left_out_unless_the_input_brings_it(
         "assistant: function_call",
         "tool: function_result",
     ]
+
+
+async def test_characters_that_no_store_takes_cost_no_message(client: AsyncClient) -> None:
+    await run(client, "The file begins with \x00.", "Half a face: \ud83d")
+    assert await run(client, "And then?", "Nothing.") == [
+        "user: The file begins with \ufffd.",
+        "assistant: Half a face: \ufffd",
+        "user: And then?",
+    ]
+
+
+async def test_a_record_that_cannot_be_read_is_a_failure_of_ours(client: AsyncClient) -> None:
+    class Torn(AsyncState):
+        def __init__(self) -> None: ...
+
+        async def get(self, key: str, default: Any = None) -> Any:
+            if key == "b":
+                raise TransportError("the connection broke")
+            return key.upper() if key != "hole" else None
+
+    assert await values_of(Torn(), ["c", "hole", "a"]) == ["C", "A"]
+    with pytest.raises(TransportError, match="the connection broke"):
+        await values_of(Torn(), ["a", "b", "c"] * 20)
 
 
 async def test_only_the_newest_messages_are_loaded(client: AsyncClient) -> None:

@@ -81,6 +81,17 @@ async def test_the_same_result_twice_is_stored_once(client: AsyncClient) -> None
     assert [one.id for one in await kept(client)] == before
 
 
+async def test_characters_that_no_store_takes_do_not_cost_a_run_its_facts(client: AsyncClient) -> None:
+    result = said(text("I prefer green\x00 tea."), text("I prefer black coffee."))
+    assert await remember_run(KronMemory("ada", client=client), result) == 2
+    assert sorted(one.content for one in await kept(client)) == ["I prefer black coffee.", "I prefer green tea."]
+
+
+async def test_blank_lines_of_a_function_of_the_users_are_no_facts(client: AsyncClient) -> None:
+    result = said(text("I prefer green tea.\n\nI live in Porto."))
+    assert await remember_run(KronMemory("ada", client=client), result, extract=str.splitlines) == 2
+
+
 async def test_a_fact_said_twice_is_one_and_belongs_to_the_first(client: AsyncClient) -> None:
     result = said(text("I prefer green tea."), text("I prefer green tea.", "bob"))
     assert await remember_run(KronMemory("ada", client=client), result) == 1

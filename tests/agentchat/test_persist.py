@@ -109,6 +109,27 @@ async def test_an_agent_alone_is_persisted_too(client: AsyncClient) -> None:
     assert "Which tea?" in await stored(client.state("team"))
 
 
+async def test_a_message_with_characters_that_no_store_takes_does_not_stop_the_saving(client: AsyncClient) -> None:
+    agent = AssistantAgent("ada", Scripted("One.", "Two."))
+    async with persisted(agent, client.state("team"), "alone"):
+        await agent.run(task="the file begins with \x00")
+        await agent.run(task="and then?")
+    again = AssistantAgent("ada", Scripted())
+    async with persisted(again, client.state("team"), "alone"):
+        told = [message.content for message in await again.model_context.get_messages()]
+    assert told == ["the file begins with \ufffd", "One.", "and then?", "Two."]
+
+
+async def test_a_team_saved_under_two_keys_is_saved_under_both_all_the_time(client: AsyncClient) -> None:
+    state, agent = client.state("team"), AssistantAgent("ada", Scripted("One.", "Two."))
+    async with persisted(agent, state, "outer"):
+        async with persisted(agent, state, "inner"):
+            await agent.run(task="first")
+        await agent.run(task="second")
+        assert "second" in await stored(state), "before the end"
+    assert "on_messages_stream" not in vars(agent)
+
+
 async def test_an_exception_does_not_keep_the_state_from_being_saved(client: AsyncClient) -> None:
     team = made(Scripted("Green tea."), client)
     with pytest.raises(ZeroDivisionError):

@@ -163,6 +163,17 @@ def test_what_is_not_json_in_a_message_does_not_stop_the_saving(state: State) ->
         assert other.chat_messages[fresh][0]["content"] == "hello"
 
 
+def test_a_message_with_characters_that_no_store_takes_does_not_stop_the_saving(state: State) -> None:
+    with OpenAIServer(lambda _: "Fine.") as server:
+        helper, ann = assistant(server), user()
+        with persisted_chat(state, "harbour", helper, ann):
+            for text in ("hello", "the file begins with \x00\x01", "and then?"):
+                ann.send(text, helper, request_reply=False, silent=True)
+        fresh, other = assistant(server), user()
+        assert resume_chat(state, "harbour", fresh, other)
+        assert contents(other.chat_messages[fresh]) == ["hello", "the file begins with \ufffd\x01", "and then?"]
+
+
 LINES = ["The quay is closed.", "Then the ships go to Antwerp."]
 
 

@@ -156,6 +156,27 @@ def test_what_was_said_earlier_and_arrives_later_buries_nothing(call: Caller) ->
     assert history(call, berlin["id"]) == [(B, None), (A, berlin["id"])]
 
 
+def test_a_text_that_is_there_and_arrives_late_with_a_memory_to_supersede_buries_nothing(call: Caller) -> None:
+    rome, paris = call.remember(C), call.remember(A)
+    call.clock.time += 100
+    berlin = call.remember(B, supersedes=paris["id"])
+    again = call.remember(C, metadata=late(50, supersedes=paris["id"]))  # before Berlin: as if it had come in time
+    assert (again["id"], again["deduplicated"], again["superseded_by"]) == (rome["id"], True, berlin["id"])
+    assert call.contents() == [B]
+    assert call.recall("Where does Ada live?") == [B]
+    assert history(call, rome["id"]) == [(B, None), (C, berlin["id"]), (A, berlin["id"])]
+
+
+def test_a_text_said_anew_since_stays_beside_the_memory_that_a_late_one_names(call: Caller) -> None:
+    paris = call.remember(A)
+    call.clock.time += 100
+    call.remember(B, supersedes=paris["id"])
+    call.clock.time += 100
+    call.remember(C)
+    call.remember(C, metadata=late(50, supersedes=paris["id"]))
+    assert sorted(call.contents()) == [B, C]
+
+
 def test_a_text_that_was_said_again_is_as_young_as_that(call: Caller) -> None:
     call.remember(A, key="city")
     call.clock.time += 100

@@ -6,16 +6,22 @@ import logging
 import sqlite3
 import struct
 import threading
-from collections.abc import Sequence
-from contextlib import closing
+import uuid
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kronmem.engine.embedding import MADE_BY, unit
+from kronmem.engine.engine import Engine
 from kronmem.engine.postings import digest
-from kronmem.errors import DeadlineError
-from tests.engine.calling import calling
+from kronmem.engine.service import Service
+from kronmem.engine.sqlite.reading import SqliteReader
+from kronmem.engine.sqlite.store import SqliteStore
+from kronmem.errors import DeadlineError, TransportError
+from tests.engine.calling import Caller, Clock, calling
 from tests.engine.test_embedding import Meanings, Named, opened, wait_for
 
 
@@ -54,6 +60,76 @@ def test_a_text_that_changes_while_the_model_has_it_gets_the_vector_of_the_new_o
         embed.go_on.set()
         wait_for(embed, 2)
     assert stored(path) == [packed(Meanings(), "a loan of money")]
+
+
+class LosingStore(SqliteStore):
+    """Loses its connection once, when the worker first looks for memories without a vector; keeps the times asked."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.losing, self.lost = False, threading.Event()
+        self.timeouts: dict[threading.Thread, list[float]] = {}
+
+    @contextmanager
+    def read(self, timeout: float) -> Generator[SqliteReader]:
+        self.timeouts.setdefault(threading.current_thread(), []).append(timeout)
+        if self.losing and not self.lost.is_set():
+            self.lost.set()
+            raise TransportError("the connection broke")
+        with super().read(60.0) as rows:  # however slow the machine is
+            yield rows
+
+
+def test_memories_that_an_outage_kept_from_the_model_get_their_vectors_when_it_is_over(tmp_path: Path) -> None:
+    path, before = str(tmp_path / "memory.db"), Meanings()
+    with calling(path, embed=before) as call:
+        call.remember("a ship")
+        wait_for(before, 1)
+    with calling(path) as call:
+        call.remember("a kitten sleeps")
+    embed, store = Meanings(), LosingStore(path)
+    store.losing = True
+    with closing(Service(Engine(store, embed=embed, now=Clock()))) as service:
+        call = Caller(service, Clock())
+        call.remember("a loan of money")
+        assert store.lost.wait(60)
+        call.remember("a boat")
+        while len(set(embed.seen)) < 3:
+            assert embed.done.acquire(timeout=60)
+    assert len(stored(path)) == 4
+
+
+def test_a_model_that_hangs_takes_its_time_from_that_of_the_store(tmp_path: Path) -> None:
+    end = threading.Event()
+
+    def hang(texts: Sequence[str]) -> list[list[float]]:
+        end.wait(60)
+        return [[1.0] for _ in texts]
+
+    class Noting(LosingStore):
+        def note(self, timeout: float = 0.0, *, most: float = 60.0) -> Any:
+            self.timeouts.setdefault(threading.current_thread(), []).append(most)
+            return super().note(timeout)
+
+    store = Noting(str(tmp_path / "memory.db"))
+    with closing(Service(Engine(store, embed=hang, now=Clock()))) as service:
+        call = Caller(service, Clock())
+        call.remember("Ada sleeps")
+        for path in ("recall", "inject-context"):
+            assert call("POST", path, {"query": "Who sleeps?"}, timeout=0.2)[0] == 200
+        end.set()
+    assert max(store.timeouts[threading.current_thread()]) <= 0.1
+
+
+def test_memories_that_an_export_brings_back_get_their_vectors(path: str) -> None:
+    embed = Meanings()
+    with calling(path, embed=embed) as call:
+        call.remember("a kitten sleeps")
+        wait_for(embed, 1)
+        exported = {"id": str(uuid.uuid4()), "content": "a loan of money", "created_at": "2026-01-01T00:00:00Z"}
+        assert call("POST", "memories/restore", {"memories": [exported]})[1] == {"restored": 1, "present": 0}
+        wait_for(embed, 2)
+    assert stored(path) == [packed(Meanings(), "a kitten sleeps"), packed(Meanings(), "a loan of money")]
 
 
 def test_a_memory_whose_tags_or_type_change_keeps_its_vector(path: str) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import pytest
 from kronmem import Client
 from kronmem.engine.backfill import LEASE, Filler
 from kronmem.engine.engine import Engine
+from kronmem.engine.service import Service
+from kronmem.engine.sqlite.reading import SqliteReader
 from kronmem.engine.sqlite.store import SqliteStore
-from kronmem.errors import KronmemError, StoreError
+from kronmem.errors import KronmemError, StoreError, TransportError
 from tests.benchmarks.migration_check import check_index
 from tests.engine.calling import START, Caller, Clock, calling
 from tests.engine.old_database import grown
@@ -104,6 +107,22 @@ def test_everything_is_there_and_found_before_and_after_it_is_filled(old: str) -
         assert memories["Ada is allergic to p"]["pinned"] is True
         assert memories["Paragraph 1 of the h"]["id"] == "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
         assert ada("GET", "state/theme")[1]["value"] == {"dark": True, "sizes": [1, 2.5, None]}
+
+
+def test_a_first_call_that_fails_while_it_looks_does_not_keep_memories_from_being_filled(tmp_path: Path) -> None:
+    class Lost(SqliteReader):
+        def is_filled(self) -> bool:
+            raise TransportError("the connection broke")
+
+    path = tmp_path / "memory.db"
+    grown(path, 40)
+    engine = Engine(SqliteStore(str(path)), now=Clock(NOW))
+    with closing(Service(engine)) as service:
+        call = Caller(service, Clock(NOW))
+        with engine._store.read(60.0) as rows, pytest.raises(TransportError):
+            engine._filler.look(Lost(rows._db))
+        call.as_(agent="user-ada").recall("Which database do we use?")
+        wait_until_filled(call)
 
 
 def test_what_0_1_remembered_can_be_changed_forgotten_and_cleared(old: str) -> None:

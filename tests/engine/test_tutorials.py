@@ -48,6 +48,14 @@ def test_a_tutorials_question_finds_its_answer(client: Client, question: str, an
     assert answer in client.inject_context("all", question)
 
 
+def test_the_only_memory_of_an_agent_answers_a_question_in_other_words() -> None:
+    with Client.local(":memory:") as client:
+        client.remember("alex", "User prefers concise technical answers.")
+        assert len(client.recall("alex", "What tone should you use with me?")) == 1
+        assert client.recall("alex", "What is the capital of France?") == []
+        assert client.recall("alex", "Tell me a joke") == []
+
+
 def test_an_answer_in_other_words_is_shown_behind_a_hit_that_shares_a_common_word() -> None:
     with Client.local(":memory:") as client:
         notes = (

@@ -44,6 +44,15 @@ def test_the_rules_say_what_is_stored_and_under_which_id() -> None:
     assert len(list(everything.memories(said("x" * (2 * MAX_PIECE_CHARS + 1)), "ada", None))) == 3
 
 
+def test_a_blank_or_overlong_find_does_not_cost_the_others(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    capture = Capture(client.agent("ada"), CaptureRules(str.splitlines), 60.0, LogOnce("capture"))
+    capture.take(lambda: said(f"I like tea.\n \n{'x' * (MAX_PIECE_CHARS + 1)}\nI live in Porto."))
+    assert capture.flush(60.0) == 0
+    kept = sorted(one.content for one in client.memories("ada"))
+    assert kept == ["I like tea.", "I live in Porto.", "x", "x" * MAX_PIECE_CHARS]
+    assert caplog.messages == []
+
+
 def test_ids_are_those_of_earlier_versions() -> None:
     (one,) = CaptureRules().memories(said(), "ada", None)
     assert one.memory_id == "273a4624-8437-52ba-b1a2-0852608a941c"
@@ -102,6 +111,27 @@ def test_awaited_capture_is_stored_when_it_returns(backend: str, caplog: pytest.
 
     assert anyio.run(main, backend=backend) == [(LONG, "user")]
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_awaited_capture_leaves_the_event_loop_alone_while_a_function_of_the_users_thinks(backend: str) -> None:
+    thinking, thought = threading.Event(), threading.Event()
+
+    def extract(text: str) -> list[str]:
+        thinking.set()
+        return [f"{current_user.get()}: {text}"] if thought.wait(60) else []
+
+    async def main() -> list[str]:
+        async with AsyncClient("sqlite://") as client:
+            current_user.set("ann")
+            memory = client.agent("ada")
+            async with anyio.create_task_group() as group:
+                group.start_soon(AsyncCapture(CaptureRules(extract), 60.0, LogOnce("capture")).take, memory, said())
+                assert await anyio.to_thread.run_sync(thinking.wait, 60)
+                thought.set()
+            return [one.content async for one in memory.memories()]
+
+    assert anyio.run(main, backend=backend) == [f"ann: {LONG}"]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -56,6 +56,25 @@ def test_a_journal_is_read_back_and_gone_on_with(state: State) -> None:
     assert head["value"] == {"list": [1, 2, 3]}
 
 
+def test_a_journal_that_is_read_twice_is_gone_on_with_at_its_end(state: State) -> None:
+    ChangeLog(state, "chat", "chat").begin([(["list"], 0, [1])], {})
+    again = ChangeLog(state, "chat", "chat")
+    assert again.read() == again.read()
+    again.append([(["list"], 1, [2])])
+    head = ChangeLog(state, "chat", "chat").read()
+    assert head is not None
+    assert head["value"] == {"list": [1, 2]}
+
+
+def test_what_no_store_takes_is_replaced_and_the_rest_is_kept(state: State) -> None:
+    journal = ChangeLog(state, "chat", "chat")
+    journal.begin([(["list"], 0, ["a\x00b", {"half\ud83d": [float("nan"), 1.5, True, None]}])], {})
+    journal.append([(["list"], 2, ["after"])])
+    head = ChangeLog(state, "chat", "chat").read()
+    assert head is not None
+    assert head["value"] == {"list": ["a\ufffdb", {"half\ufffd": [None, 1.5, True, None]}, "after"]}
+
+
 def test_a_new_value_leaves_nothing_of_the_old_one(state: State) -> None:
     journal = ChangeLog(state, "chat", "chat")
     journal.begin([(["list"], 0, ["old"])], {})

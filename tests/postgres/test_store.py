@@ -17,9 +17,12 @@ import pytest
 from kronmem import Client, ConfigError
 from kronmem.engine.engine import Engine
 from kronmem.engine.postgres.keys import space_key
+from kronmem.engine.postgres.pool import PostgresPool
 from kronmem.engine.postgres.schema import SCHEMA, schema
 from kronmem.engine.postgres.store import PostgresStore
+from kronmem.engine.postgres.sweeping import Sweeper
 from kronmem.engine.postgres.transaction import Transaction
+from kronmem.engine.postgres.writing import Sweep
 from kronmem.engine.service import Service
 from kronmem.errors import DeadlineError, StoreError, TransportError
 from tests.engine.calling import Caller, Clock, calling
@@ -332,6 +335,65 @@ def test_one_agent_with_much_to_sweep_does_not_hide_the_others(call: Caller, sql
     call.clock.time += 3600
     call.remember("coffee")
     assert sql("SELECT count(*) FROM kronmem.memories").fetchone() == (1,)
+
+
+def test_agents_behind_one_that_fills_a_look_do_not_wait_until_it_is_swept(
+    call: Caller, postgres: str, sql: Any
+) -> None:
+    for n in range(6):
+        call.as_(agent=f"agent-{n}").remember("tea", ttl_seconds=60)
+    spaces = "kronmem.memories AS m JOIN kronmem.spaces AS s ON s.id = m.space"
+    first = sql(f"SELECT name FROM {spaces} ORDER BY m.tableoid, expires, space LIMIT 1").fetchone()[0]
+    body = [{"content": f"tea {n}", "ttl_seconds": 60} for n in range(1000)]
+    assert call.as_(agent=first)("POST", "memories/batch", {"memories": body})[0] == 201
+    pool = PostgresPool(postgres, 2)
+    sweeper = Sweeper(pool, space_key, rows=64)
+    left: set[str] = set()
+    for passes in range(1, 20):
+        sweeper.run(Sweep(call.clock.time + 61 * passes, 0.0, 32), 60.0)
+        left = {name for (name,) in sql(f"SELECT DISTINCT name FROM {spaces}").fetchall()}
+        if left <= {first}:
+            break
+    pool.close()
+    assert left == {first}
+
+
+def test_counting_an_access_takes_no_longer_than_the_recall_has_time(call: Caller, postgres: str) -> None:
+    call.remember("tea")
+    store = opened(postgres)
+    with store.note(most=0.5) as rows:
+        [(first,)] = rows._session.ask("SELECT extract(epoch FROM current_setting('statement_timeout')::interval)")
+    store.close()
+    assert first <= 0.5
+
+
+def test_a_write_whose_time_is_up_leaves_the_sweep_to_the_next(call: Caller, postgres: str, sql: Any) -> None:
+    call.remember("tea", ttl_seconds=60)
+    pool = PostgresPool(postgres, 2)
+    sweeper, sweep = Sweeper(pool, space_key), Sweep(call.clock.time + 61, 0.0, 32)
+    counts: list[int] = []
+    for left in (0.0, -1.0, 60.0):
+        sweeper.run(sweep, left)
+        counts += sql("SELECT count(*) FROM kronmem.memories").fetchone()
+    pool.close()
+    assert counts == [1, 1, 0]
+
+
+def test_a_sweep_takes_no_longer_than_the_write_has_time(call: Caller, postgres: str, sql: Any) -> None:
+    call.remember("tea", ttl_seconds=60)
+    pool = PostgresPool(postgres, 2)
+    asked: list[float] = []
+
+    class Timed(PostgresPool):
+        def __init__(self) -> None: ...
+
+        def transaction(self, begin: str, timeout: float, *, wait: bool = True) -> Any:
+            asked.append(timeout)
+            return pool.transaction(begin, 60.0, wait=wait)
+
+    Sweeper(Timed(), space_key).run(Sweep(call.clock.time + 61, 0.0, 32), 0.5)
+    pool.close()
+    assert max(asked) <= 0.5
 
 
 def test_two_agents_with_one_key_are_refused_not_mixed(database: str) -> None:

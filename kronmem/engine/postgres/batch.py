@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kronmem.engine.columns import changing
+from kronmem.engine.columns import CHANGING, changing
 from kronmem.engine.postgres.inverted_index import add_blocks, rewrite
 from kronmem.engine.postgres.posting_blocks import first_of, pack
 from kronmem.engine.postgres.transaction import Transaction, Value
@@ -111,10 +111,6 @@ class Batch:
             session.run_many(_RECEIPT, self.receipts)
 
 
-CHANGING = (
-    *("content", "digest", "type", "session", "tags", "metadata", "expires", "pinned", "said", "updated"),
-    "about",
-)
 _INSERTED = ("space", "number", "id", "created", "accessed", "role", "successor", "passages", *CHANGING)
 _MEMORY = f"INSERT INTO kronmem.memories({', '.join(_INSERTED)}) VALUES ({', '.join(['%s'] * len(_INSERTED))})"
 _MEANING = """INSERT INTO kronmem.meanings VALUES (%s, %s, %s, %s)

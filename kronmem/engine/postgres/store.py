@@ -5,6 +5,7 @@ The same tables, decisions and answers as the SQLite store. Connecting, waiting 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -54,13 +55,14 @@ class PostgresStore:
     @contextmanager
     def write(self, timeout: float) -> Generator[PostgresWriter]:
         """A durable change: committed when the block has ended, undone if it raises."""
+        ends = time.monotonic() + timeout
         with self._transaction(_WRITE, timeout) as session:
             rows = PostgresWriter(session, self._key_of, self._sweeper.swept)
             yield rows
             rows.finish()
         if rows.due is not None:
             self._sweeper.swept = rows.swept  # those from before are reported
-            self._sweeper.run(rows.due)
+            self._sweeper.run(rows.due, ends - time.monotonic())
 
     def commit(self, work: Callable[[PostgresWriter], T], timeout: float) -> T:
         """Do `work` in a write. The server flushes the commits of several connections together."""
@@ -68,12 +70,12 @@ class PostgresStore:
             return work(rows)
 
     @contextmanager
-    def note(self, timeout: float = 0.0) -> Generator[PostgresWriter]:
+    def note(self, timeout: float = 0.0, *, most: float = math.inf) -> Generator[PostgresWriter]:
         """A change worth no fsync and by default no waiting: `DeadlineError` while no connection is free."""
         if time.monotonic() < self._muted_until:
             raise StoreError(f"{self._pool.place} may not be written by this role")
         try:
-            with self._pool.transaction(_NOTE, timeout or _NOTE_TIME, wait=timeout > 0.0) as session:
+            with self._pool.transaction(_NOTE, min(timeout or _NOTE_TIME, most), wait=timeout > 0.0) as session:
                 rows = PostgresWriter(session, self._key_of)
                 yield rows
                 rows.finish()

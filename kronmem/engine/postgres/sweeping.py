@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -22,8 +23,8 @@ EVERY = 60.0
 _SPACES = 64
 """Spaces a pass and kind: the write that sweeps waits for a bounded number; when there are more, the next goes on."""
 _ROWS = 4096
-"""Old rows among which these spaces are looked for: one agent with thousands of them does not hide the others, and
-millions are not all read."""
+"""Old rows among which these spaces are looked for: millions are not all read. One agent may fill such a look; the next
+one is for the others."""
 _BOUND = 256
 """Memories a space: a millisecond each, for which its writers wait."""
 _TIME = 1.0
@@ -31,9 +32,11 @@ _TIME = 1.0
 _LOOK = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _DUE = tuple(
-    f"SELECT DISTINCT space FROM (SELECT space FROM kronmem.{old} LIMIT {_ROWS}) AS due LIMIT {_SPACES}"
+    f"""SELECT space, count(*) FROM (SELECT space FROM kronmem.{old} AND space <> ALL(%s::bigint[]) LIMIT %s) AS due
+        GROUP BY space LIMIT {_SPACES}"""
     for old in ("memories WHERE expires <= %s", "receipts WHERE at < %s", "erased WHERE at < %s")
 )
+_NOBODY = tuple(list[int]() for _ in _DUE)
 _log = logging.getLogger("kronmem.engine")
 
 
@@ -45,37 +48,46 @@ class Sweeper:
     key_of: SpaceKey
     swept_at: float = -math.inf
     """By the engine's clock, which may be set back."""
-
     swept: int = 0
     """Memories that were swept and not yet reported."""
+    rows: int = _ROWS
+    seen: Sequence[list[int]] = _NOBODY
+    """Of each kind, the spaces that filled the last looks: the next one is for those behind them."""
 
-    def run(self, sweep: Sweep) -> None:
-        """Sweep if it is time to. Failures are for the next pass: whoever wrote has been answered."""
-        if self.swept_at <= sweep.now < self.swept_at + EVERY:
+    def run(self, sweep: Sweep, left: float) -> None:
+        """Sweep if it is time to, within the seconds that are left to the write that pays for it.
+
+        Failures are for the next pass: the write itself is done.
+        """
+        if left <= 0 or self.swept_at <= sweep.now < self.swept_at + EVERY:
             return
         self.swept_at = sweep.now
-        ends = time.monotonic() + _TIME
+        began = time.monotonic()
         try:
-            found = self._due(sweep)
+            found = self._due(sweep, min(_TIME, left))
         except KronmemError as error:
+            self.seen = _NOBODY
             _log.debug("nothing is swept for now (%s)", error)
             return
         for space in sorted({space for spaces in found for space in spaces}):
-            if time.monotonic() < ends:
+            if (passed := time.monotonic() - began) < min(_TIME, left):
                 with suppress(KronmemError):
-                    self._sweep(space, sweep)
-        if any(len(spaces) >= _SPACES for spaces in found):
+                    self._sweep(space, sweep, min(_TIME, left - passed))
+        if any(self.seen) or any(len(spaces) >= _SPACES for spaces in found):
             self.swept_at = -math.inf
 
-    def _due(self, sweep: Sweep) -> list[set[int]]:
+    def _due(self, sweep: Sweep, timeout: float) -> list[set[int]]:
         """The spaces in which there is something of each kind to delete."""
         times = (sweep.now, sweep.receipts_before, sweep.receipts_before)
-        with self.pool.transaction(_LOOK, _TIME, wait=False) as session:
-            found = [session.ask(sql, (at,)) for sql, at in zip(_DUE, times, strict=True)]
-        return [{int(row[0]) for row in rows} for rows in found]
+        asked = list(zip(_DUE, times, self.seen, strict=True))
+        with self.pool.transaction(_LOOK, timeout, wait=False) as session:
+            found = [dict(session.ask(sql, (at, seen, self.rows))) for sql, at, seen in asked]
+        looks = zip(self.seen, found, strict=True)
+        self.seen = [[*seen, *spaces] if sum(spaces.values()) >= self.rows else [] for seen, spaces in looks]
+        return [set(spaces) for spaces in found]
 
-    def _sweep(self, space: int, sweep: Sweep) -> None:
-        with self.pool.transaction(_WRITE, _TIME, wait=False) as session:
+    def _sweep(self, space: int, sweep: Sweep, timeout: float) -> None:
+        with self.pool.transaction(_WRITE, timeout, wait=False) as session:
             rows = PostgresWriter(session, self.key_of)
             rows.sweep_space(space, sweep, _BOUND)
             rows.finish()

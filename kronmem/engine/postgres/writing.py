@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from kronmem.engine.columns import changing, first_shown
-from kronmem.engine.postgres.batch import CHANGING, Batch
+from kronmem.engine.columns import CHANGING, changing, first_shown
+from kronmem.engine.postgres.batch import Batch
 from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReader, key, read_row
 from kronmem.engine.postgres.schema import ADD_SALT, UNFILLED

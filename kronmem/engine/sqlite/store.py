@@ -5,6 +5,7 @@ Every acknowledged write is on disk (WAL, synchronous FULL). Opening, waiting an
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ class SqliteStore:
         return self._group.run(work, timeout)
 
     @contextmanager
-    def note(self, timeout: float = 0.0) -> Generator[SqliteWriter]:
+    def note(self, timeout: float = 0.0, *, most: float = math.inf) -> Generator[SqliteWriter]:
         """A change worth no fsync and by default no waiting: `DeadlineError` while another writer is at it."""
         with self._file.transaction("BEGIN IMMEDIATE", timeout, synchronous="NORMAL") as connection:
             connection.checkpoint_at(LATE_CHECKPOINT)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from kronmem.engine.columns import changing, first_shown
+from kronmem.engine.columns import CHANGING, changing, first_shown
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, digest, erased_digest, pack_parts, posted
 from kronmem.engine.sqlite.reading import FORMER, SqliteReader
 from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, check_damage, key, read_row, sound_rows
@@ -94,7 +94,7 @@ class SqliteWriter(SqliteReader):
         passages = len(indexed.lengths) if indexed else 0
         where = key(space.id, row.number)
         values = (where, row.id, *_changing(row), row.created_at, row.access_count, row.role)
-        sql = f"INSERT INTO memories({_INSERTED}) VALUES (?, ?{', ?' * (len(_CHANGING) + 3)}, ?, ?, ?, '')"
+        sql = f"INSERT INTO memories({_INSERTED}) VALUES (?, ?{', ?' * (len(CHANGING) + 3)}, ?, ?, ?, '')"
         self._db.execute(sql, (*values, row.superseded_by, passages, space.id))
         terms = sum(indexed.lengths) if indexed else 0
         if indexed is not None:
@@ -126,7 +126,7 @@ class SqliteWriter(SqliteReader):
         return words
 
     def revise(self, space: Space, old: Row, new: Row, indexed: Indexed | None = None) -> None:
-        sets = ", ".join(f"{column} = ?" for column in _CHANGING)
+        sets = ", ".join(f"{column} = ?" for column in CHANGING)
         where = key(space.id, new.number)
         self._db.execute(f"UPDATE memories SET {sets} WHERE key = ?", (*_changing(new), where))
         if indexed is None:
@@ -294,11 +294,7 @@ class SqliteWriter(SqliteReader):
         return found[0] if found else None
 
 
-_CHANGING = (
-    *("content", "digest", "type", "session", "tags", "metadata", "expires", "pinned", "said", "updated"),
-    "about",
-)
-_INSERTED = f"key, id, {', '.join(_CHANGING)}, created, accessed, role, successor, passages, space, owner"
+_INSERTED = f"key, id, {', '.join(CHANGING)}, created, accessed, role, successor, passages, space, owner"
 _POST = "INSERT INTO postings(space, term, number, worth, parts) VALUES (?, ?, ?, ?, ?)"
 _REPOST = f"""{_POST} ON CONFLICT DO UPDATE SET worth = excluded.worth, parts = excluded.parts
     WHERE worth <> excluded.worth OR parts IS NOT excluded.parts"""
