@@ -6,7 +6,7 @@ Memories that were recalled into it are taken out before saving, so that a forgo
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -60,22 +60,45 @@ def told_once(value: JsonValue) -> JsonValue:
     AutoGen empties the buffer when the agent has answered: saved during a turn and loaded again, the agent would hear
     the message twice.
     """
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not isinstance(agents := value.get("agent_states"), dict):
         return value
-    if isinstance(agents := value.get("agent_states"), dict):
-        return {**value, "agent_states": {name: told_once(one) for name, one in agents.items()}}
-    match value:
+    return {
+        **value,
+        "agent_states": {name: _told_once(one, _results_told_by(name, agents)) for name, one in agents.items()},
+    }
+
+
+def _told_once(agent: JsonValue, results: list[JsonValue]) -> JsonValue:
+    if not isinstance(agent, dict):
+        return agent
+    match agent:
         case {"message_buffer": list(buffer), "agent_state": {"llm_context": {"messages": list(context)}}}:
-            return {**value, "message_buffer": buffer[_heard(buffer, context) :]}
+            return {**agent, "message_buffer": buffer[_heard(buffer, _unanswered(context, results)) :]}
         case {"agent_state": dict(inner)}:  # a team within the team
-            return {**value, "agent_state": told_once(inner)}
+            return {**agent, "agent_state": told_once(inner)}
         case _:
-            return value
+            return agent
 
 
-def _heard(buffer: Sequence[JsonValue], context: Sequence[JsonValue]) -> int:
-    """How many messages at the beginning of the buffer are the last of a user in the context, and not yet answered."""
-    said = [one.get("content") for one in buffer if isinstance(one, dict)]
+def _results_told_by(name: str, agents: Mapping[str, JsonValue]) -> list[JsonValue]:
+    """The results of an agent's tools in the history of its team, which holds those of finished turns only."""
+    histories = [one.get("message_thread") for one in agents.values() if isinstance(one, dict)]
+    return [
+        message.get("content")
+        for history in histories
+        if isinstance(history, list)
+        for message in history
+        if isinstance(message, dict)
+        and (message.get("type"), message.get("source")) == ("ToolCallExecutionEvent", name)
+    ]
+
+
+def _unanswered(context: Sequence[JsonValue], results: list[JsonValue]) -> list[JsonValue]:
+    """The messages of users in a model's context that came after its last finished turn.
+
+    A turn ends with an answer, or with the results of its tools: those look the same while the model still thinks
+    about them, but are not among `results` then.
+    """
     heard = list[JsonValue]()
     for one in context:
         match one:
@@ -83,8 +106,17 @@ def _heard(buffer: Sequence[JsonValue], context: Sequence[JsonValue]) -> int:
                 heard.append(content)
             case {"type": "AssistantMessage", "content": str()}:  # an answer; a call of tools is a list
                 heard.clear()
+            case {"type": "FunctionExecutionResultMessage", "content": content} if content in results:
+                results.remove(content)  # once each: some models give every call the same id
+                heard.clear()
             case _:
                 pass
+    return heard
+
+
+def _heard(buffer: Sequence[JsonValue], heard: Sequence[JsonValue]) -> int:
+    """How many messages at the beginning of the buffer are the last ones that were heard."""
+    said = [one.get("content") for one in buffer if isinstance(one, dict)]
     return next((count for count in range(len(said), 0, -1) if said[:count] == heard[-count:]), 0)
 
 

@@ -71,6 +71,29 @@ async def test_a_fact_said_in_a_later_run_after_it_was_forgotten_is_stored_again
         assert await kept(client) == [], "and brings nothing back"
 
 
+class WithoutId(TextMessage):
+    """A message as AutoGen made them before 0.5."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "id":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("gone", ["forget", "clear"])
+async def test_messages_without_an_id_are_told_apart_too(gone: str, client: AsyncClient) -> None:
+    memory = KronMemory("ada", client=client)
+    for _ in range(2):
+        result = said(WithoutId(content="I prefer green tea.", source="user"))
+        for _ in range(2):
+            await remember_run(memory, result)
+            assert [one.content for one in await kept(client)] == ["I prefer green tea."]
+        for one in await kept(client):
+            await client.forget("ada", one.id) if gone == "forget" else await client.clear("ada")
+        await remember_run(memory, result)
+        assert await kept(client) == []
+
+
 async def test_the_same_result_twice_is_stored_once(client: AsyncClient) -> None:
     memory, result = KronMemory("ada", client=client), said(text("I prefer green tea."))
     assert [await remember_run(memory, result) for _ in range(2)] == [1, 1]

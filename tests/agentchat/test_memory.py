@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,43 @@ async def test_a_cancelled_token_returns_at_once_from_work_that_takes_its_time_t
     assert not ended.is_set()
     release.set()
     await asyncio.wait_for(ended.wait(), 60)
+
+
+class Tidying:
+    """A way to a service that hangs, and that takes its time to clean up when it is cancelled."""
+
+    def __init__(self) -> None:
+        self.begun, self.release, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def asend(self, request: Any) -> Any:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.release.wait()
+            self.ended.set()
+
+    async def aclose(self) -> None: ...
+
+
+@pytest.mark.parametrize("method", ["query", "add", "remember", "recall", "forget"])
+async def test_a_cancelled_token_does_not_wait_for_a_connection_to_be_cleaned_up(method: str) -> None:
+    way, token = Tidying(), CancellationToken()
+    memory = KronMemory("ada", client=AsyncClient("sqlite://", transport=way), timeout=60)
+    tools = {tool.name: tool for tool in memory.tools()}
+    arguments = {"remember": {"content": "Tea"}, "recall": {"query": "tea"}, "forget": {"memory_id": str(uuid.uuid4())}}
+    if method in tools:
+        work = tools[method].run_json(arguments[method], token)
+    else:
+        work = memory.query("tea", token) if method == "query" else memory.add(text("Tea"), token)
+    task = asyncio.ensure_future(work)
+    await asyncio.wait_for(way.begun.wait(), 60)
+    token.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 60)
+    assert not way.ended.is_set()
+    way.release.set()
+    await asyncio.wait_for(way.ended.wait(), 60)
 
 
 async def test_a_token_cancelled_before_the_call_sends_nothing() -> None:

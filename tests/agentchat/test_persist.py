@@ -23,7 +23,7 @@ from pydantic_core import to_jsonable_python
 from kronmem import AsyncClient, Client, InvalidInputError, KronmemError, State
 from kronmem.agentchat import KronMemory, persisted
 from kronmem.agentchat.persist import told_once, without_memories
-from tests.agentchat.scripted import Scripted, blocks
+from tests.agentchat.scripted import Scripted, blocks, call
 from tests.services import RawServer
 from tests.services.raw import respond
 
@@ -69,6 +69,26 @@ async def test_a_message_saved_in_the_middle_of_its_turn_is_heard_once(client: A
     await team.run(task="And which cup?")
     said = [one.content for one in model.prompts[0] if isinstance(one, UserMessage) and one.source == "user"]
     assert said == ["Which tea?", "Which tea, once more?", "And which cup?"]
+
+
+async def test_a_message_saved_between_a_tool_and_the_answer_is_heard_once() -> None:
+    def note(text: str) -> str:
+        """Note a text."""
+        return "Noted."
+
+    def team_of(model: Scripted) -> RoundRobinGroupChat:
+        return RoundRobinGroupChat([AssistantAgent("ada", model, tools=[note], reflect_on_tool_use=True)], max_turns=1)
+
+    watched = Watched(*[call("note", text="tea"), "It is noted."] * 2)  # the same call with the same id in both turns
+    watched.team, watched.states = team_of(watched), []
+    for _ in range(2):
+        await watched.team.run(task="Continue.")
+    model = Scripted("Three.")
+    team = team_of(model)
+    await team.load_state(told_once(watched.states[3]))
+    await team.run(task="And now?")
+    said = [one.content for one in model.prompts[0] if isinstance(one, UserMessage)]
+    assert said == ["Continue.", "Continue.", "And now?"]
 
 
 @pytest.mark.parametrize("blocking", [False, True], ids=["AsyncState", "State"])

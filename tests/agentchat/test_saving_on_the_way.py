@@ -23,7 +23,7 @@ from autogen_core.models import UserMessage
 
 from kronmem import AsyncClient, AsyncState, Client, State
 from kronmem.agentchat import persisted
-from tests.agentchat.scripted import Scripted
+from tests.agentchat.scripted import Scripted, call
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parent.parent.parent
@@ -221,11 +221,18 @@ async def test_a_stream_that_is_left_early_leaves_the_team_free(store: Store) ->
     assert "Once more." in await store.texts()
 
 
-async def test_a_message_said_again_in_the_same_words_is_heard_again(store: Store) -> None:
-    def made(model: Scripted) -> RoundRobinGroupChat:
-        return RoundRobinGroupChat([AssistantAgent(name, model) for name in ("ada", "bob")], max_turns=1)
+def note(part: str) -> str:
+    """Note that a part is done."""
+    return f"Done with {part}."
 
-    first, second = made(Scripted("Done with part 1.", "Done with part 2.")), Scripted("Done.")
+
+@pytest.mark.parametrize("turn", ["an answer", "the summary of a tool"])
+async def test_a_message_said_again_in_the_same_words_is_heard_again(turn: str, store: Store) -> None:
+    def made(model: Scripted) -> RoundRobinGroupChat:
+        return RoundRobinGroupChat([AssistantAgent(name, model, tools=[note]) for name in ("ada", "bob")], max_turns=1)
+
+    answer = call("note", part="part 1") if turn == "the summary of a tool" else "Done with part 1."
+    first, second = made(Scripted(answer, "Done with part 2.")), Scripted("Done.")
     async with persisted(first, store.held, "chat"):
         for _ in range(2):  # ada answers the first, bob the second
             await first.run(task="Continue.")

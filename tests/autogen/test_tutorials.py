@@ -115,15 +115,13 @@ def test_the_second_process_knows_what_the_killed_one_was_told(name: str) -> Non
         assert done.returncode == code, done.stderr
 
 
+@pytest.mark.parametrize("query", ["software engineering task context", "general context"])
 @pytest.mark.parametrize("way", ["MemoryAgent", "prime", "inject_context"])
-def test_a_preference_is_shown_whatever_words_a_tutorial_asks_by(way: str, client: Client) -> None:
+def test_a_preference_is_shown_whatever_words_a_tutorial_asks_by(way: str, query: str, client: Client) -> None:
     memory = client.agent("user-42")
-    memory.remember("User prefers concise answers.", "preference")
+    memory.remember("User prefers concise answers.")
     if way == "MemoryAgent":
-        query = "software engineering task context"
         shown = MemoryAgent("helper", "You help.", memory=memory, memory_query=query, llm_config=False).system_message
-    elif way == "prime":
-        shown = prime(user(), memory, "software engineering task context")
     else:
-        shown = memory.inject_context("general context")
+        shown = prime(user(), memory, query) if way == "prime" else memory.inject_context(query)
     assert "User prefers concise answers." in shown
