@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 from kronmem.core import kronvex_calls as server
@@ -47,6 +48,14 @@ NOT_ANEW = (
     "At Kronvex tags, metadata, a lifetime, a type of your own and the pin of a session's memory change only if it is "
     "stored anew, and {why}. Nothing was changed."
 )
+
+
+CHANGED = "This memory was changed or deleted by another call at the same moment. Nothing was changed: try again."
+_numbers = count(1)
+
+
+class RowGoneError(ConflictError):
+    """The row to be stored anew is gone: another call has forgotten or replaced it meanwhile."""
 
 
 class TextRefusedError(InvalidInputError, InvalidRequestError):
@@ -177,18 +186,19 @@ class _Folded:
                     return self._known(own)
                 if change.anew is None:
                     return self._known((yield from self._patched(own, change)))
-                wanted = change.anew
                 if why := unsafe(own, self.asker):
                     raise ConflictError(NOT_ANEW.format(why=why), status=409)
-                yield from self._replace(own)
+                if (yield from self._replace(own)):
+                    wanted = change.anew
             stored = yield from self._store(wanted)
             if isinstance(stored, Memory):
                 return stored
             answer = stored
 
     def renew(self, own: WireMemory) -> Flow[Memory]:
-        """Store the draft in the place of the own row."""
-        yield from self._replace(own)
+        """Store the draft in the place of the own row; one that is gone was forgotten, and must not come back."""
+        if not (yield from self._replace(own)):
+            raise RowGoneError(CHANGED, status=409)
         stored = yield from self._store(self.draft)
         return stored if isinstance(stored, Memory) else (yield from self.settle(stored))
 
@@ -231,16 +241,21 @@ class _Folded:
         same = row.session_id == self.draft.session_id and repeats.same_words(row.content, self.draft.content)
         return same and not row.superseded and not repeats.ended(row, now)
 
-    def _replace(self, own: WireMemory) -> Flow[None]:
-        """Delete the own row, which comes back if it cannot be stored anew."""
-        former = dict.fromkeys((*self.former, *own.lineage))
-        self.former = tuple(one for one in former if one != self.draft.client_id)
-        yield from self._delete(Aside(self.draft.agent_id, own.id), self.replaced)
+    def _replace(self, own: WireMemory) -> Flow[bool]:
+        """Delete the own row, which comes back if it cannot be stored anew; False: it is gone already."""
+        deleted = yield from self._delete(self._entry(own), self.replaced)
+        if deleted:
+            former = dict.fromkeys((*self.former, *own.lineage))
+            self.former = tuple(one for one in former if one != self.draft.client_id)
+        return deleted
+
+    def _entry(self, row: WireMemory) -> Aside:
+        return Aside(self.draft.agent_id, row.id, next(_numbers))
 
     # ── rows in the way ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _set_aside(self, answer: _Answer) -> Flow[None]:
-        row, entry = answer.row, Aside(self.draft.agent_id, answer.row.id)
+        row, entry = answer.row, self._entry(answer.row)
         if repeats.ended(row, answer.now):  # the server sweeps it away within the hour
             yield from self._delete(entry, None)
             return
@@ -250,7 +265,8 @@ class _Folded:
             raise ConflictError(IN_THE_WAY.format(why="cannot be set aside without an outbox"), status=409)
         yield from self._delete(entry, self.aside)
 
-    def _delete(self, entry: Aside, noted: list[Aside] | None) -> Flow[None]:
+    def _delete(self, entry: Aside, noted: list[Aside] | None) -> Flow[bool]:
+        """Delete a row; False: another call has, and only that one may bring it back."""
         if self.deleted == MOST_ASIDE:
             raise ConflictError(IN_THE_WAY.format(why=f"is one of more than {MOST_ASIDE}"), status=409)
         if self.asker.left() < 2 * LEAST_TIME:
@@ -264,7 +280,10 @@ class _Folded:
         try:
             yield from self.asker.ask(server.delete(entry.agent_id, entry.memory_id))
         except NotFoundError:
-            return
+            if noted is not None:
+                yield from self._clear(entry)
+            return False
+        return True
 
     def _restore(self, entries: list[Aside]) -> Flow[None]:
         """Bring rows back; one that cannot be brought back now stays in the journal, and the next call tries again."""

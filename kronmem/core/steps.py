@@ -58,6 +58,10 @@ class Aside:
 
     agent_id: str
     memory_id: str
+    number: int = 0
+    """Tells the repairs of one process apart: two may find the same row in their way, and each ends its own entry."""
+    holder: str = ""
+    """The process of the repair; empty: this one."""
 
 
 class RepairJournal(Protocol):

@@ -21,11 +21,12 @@ T = TypeVar("T")
 
 WORKED_ON = 120.0
 """Seconds after which an entry is unfinished although its process lives: a repair ends by the deadline of its call."""
-_TABLE = """CREATE TABLE IF NOT EXISTS aside(
-    service TEXT NOT NULL, mark TEXT NOT NULL, agent TEXT NOT NULL, memory TEXT NOT NULL, at REAL NOT NULL,
-    holder TEXT NOT NULL, PRIMARY KEY(service, mark, agent, memory)) WITHOUT ROWID"""
-_FOUND = "SELECT 1 FROM sqlite_master WHERE name = 'aside'"
-_KEY = "service = ? AND mark = ? AND agent = ? AND memory = ?"
+_TABLE = """CREATE TABLE IF NOT EXISTS set_aside(
+    service TEXT NOT NULL, mark TEXT NOT NULL, agent TEXT NOT NULL, memory TEXT NOT NULL, holder TEXT NOT NULL,
+    number INTEGER NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY(service, mark, agent, memory, holder, number)) WITHOUT ROWID"""
+_FOUND = "SELECT 1 FROM sqlite_master WHERE name = 'set_aside'"
+_KEY = "service = ? AND mark = ? AND agent = ? AND memory = ? AND holder = ? AND number = ?"
 
 
 class OutboxJournal:
@@ -38,36 +39,38 @@ class OutboxJournal:
         """Note an entry; it is on disk when this returns."""
 
         def work(db: Connection, lane: Lane) -> None:
-            values = (lane.service, lane.mark, entry.agent_id, entry.memory_id, self._now(), me())
-            db.execute("INSERT OR REPLACE INTO aside VALUES(?, ?, ?, ?, ?, ?)", values)
+            values = (*_key(lane, entry), self._now())
+            db.execute("INSERT OR REPLACE INTO set_aside VALUES(?, ?, ?, ?, ?, ?, ?)", values)
 
         self._write(work)
 
     def clear(self, entry: Aside) -> None:
-        """Drop an entry when its memory is back or replaced."""
+        """Drop an entry when its memory is back or replaced; that of another repair with the same memory stays."""
 
         def work(db: Connection, lane: Lane) -> None:
-            values = (lane.service, lane.mark, entry.agent_id, entry.memory_id)
-            db.execute(f"DELETE FROM aside WHERE {_KEY}", values)
+            db.execute(f"DELETE FROM set_aside WHERE {_KEY}", _key(lane, entry))
 
         self._write(work)
 
     def unfinished(self) -> list[Aside]:
-        """The entries that nobody is working on any more, oldest first."""
+        """The entries of memories that nobody is working on any more, oldest first."""
         file, lane = self._opened()
 
-        def work(db: Connection) -> list[tuple[str, str, float, str]]:
+        def work(db: Connection) -> list[tuple[str, str, int, str, float]]:
             if db.execute(_FOUND).fetchone() is None:
                 return []
-            sql = "SELECT agent, memory, at, holder FROM aside WHERE service = ? AND mark = ? ORDER BY at"
+            sql = "SELECT agent, memory, number, holder, at FROM set_aside WHERE service = ? AND mark = ? ORDER BY at"
             return db.execute(sql, (lane.service, lane.mark)).fetchall()
 
         found = file.read(work)
         now = self._now()  # after it: an older time would take an entry of this moment for a clock's jump
+        left = [one for one in found if is_gone(one[3]) or not now - WORKED_ON < one[4] <= now + AHEAD]
+        under_way = {one[:2] for one in found if one not in left}
+        own = me()
         return [
-            Aside(agent, memory)
-            for agent, memory, at, holder in found
-            if is_gone(holder) or not now - WORKED_ON < at <= now + AHEAD
+            Aside(agent, memory, number, "" if holder == own else holder)
+            for agent, memory, number, holder, _ in left
+            if (agent, memory) not in under_way
         ]
 
     def _write(self, work: Callable[[Connection, Lane], None]) -> None:
@@ -78,3 +81,7 @@ class OutboxJournal:
             work(db, lane)
 
         file.write(with_table)
+
+
+def _key(lane: Lane, entry: Aside) -> tuple[str, str, str, str, str, int]:
+    return (lane.service, lane.mark, entry.agent_id, entry.memory_id, entry.holder or me(), entry.number)

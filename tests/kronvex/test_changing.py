@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from kronmem import ConflictError, NotFoundError, UnsupportedError
+from kronmem import Client, ConflictError, NotFoundError, UnsupportedError
 from kronmem.core import calls, flows
 from tests.kronvex.stepping import Disk, Killed, Process
 from tests.kronvex.stores import START, counted, mark, row
@@ -196,3 +201,67 @@ def test_a_kill_at_any_step_of_a_change_loses_nothing_and_doubles_nothing() -> N
         assert heir.drive(flows.update("alice", ours.id, heir.link, 10.0, change)).pinned
     else:
         pytest.fail("it never came to its end")
+
+
+# ── two calls at the same moment ─────────────────────────────────────────────────────────────────────────────────
+
+
+def meanwhile(server: KronvexServer, method: str, work: Callable[[], object]) -> None:
+    """Let another thread finish its work before the next request of this method is answered."""
+    left = [work]
+
+    def on_request(request: Any) -> None:
+        if request.method == method and left:
+            thread = threading.Thread(target=left.pop())
+            thread.start()
+            thread.join()
+
+    server.on_request = on_request
+
+
+@pytest.fixture
+def other(server: KronvexServer, tmp_path: Path) -> Iterator[Client]:
+    """Another client, as in another process."""
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "other.db") as client:
+        yield client
+
+
+def test_what_is_forgotten_while_it_is_changed_does_not_come_back(
+    server: KronvexServer, client: Any, alice: Agent, other: Client
+) -> None:
+    ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
+    meanwhile(server, "DELETE", lambda: other.forget("alice", ours.id))
+    with pytest.raises(NotFoundError):
+        client.update("alice", ours.id, pinned=True)
+    assert "quartz bicycle lamp" not in [one.content for one in alice.kept()]
+
+
+def test_of_two_changes_at_once_neither_is_lost(
+    server: KronvexServer, client: Any, alice: Agent, other: Client
+) -> None:
+    ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
+    meanwhile(server, "DELETE", lambda: other.update("alice", ours.id, pinned=True))
+    changed = client.update("alice", ours.id, memory_type="decision")
+    (kept,) = [one for one in client.memories("alice") if one.content == "quartz bicycle lamp"]
+    for one in (changed, kept):
+        assert (one.pinned, one.memory_type) == (True, "decision")
+
+
+def test_a_change_that_others_are_always_ahead_of_is_a_conflict(
+    server: KronvexServer, client: Any, alice: Agent, other: Client
+) -> None:
+    ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
+    kinds, busy = count(), threading.Lock()
+
+    def on_request(request: Any) -> None:
+        if request.method == "DELETE" and busy.acquire(blocking=False):
+            change = partial(other.update, "alice", ours.id, memory_type=f"kind{next(kinds)}")
+            thread = threading.Thread(target=change)
+            thread.start()
+            thread.join()
+            busy.release()
+
+    server.on_request = on_request
+    with pytest.raises(ConflictError, match="at the same moment"):
+        client.update("alice", ours.id, pinned=True)
+    assert [one.memory_type for one in client.memories("alice", session_id="s")] == ["kind2"]

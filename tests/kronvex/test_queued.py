@@ -184,6 +184,24 @@ def test_a_repair_that_begins_while_the_thread_looks_for_unfinished_ones_is_left
     file.close()
 
 
+def test_two_repairs_with_the_same_row_in_their_way_end_their_own_entries_only(tmp_path: Path) -> None:
+    """A kill of the second, when the first is done, would otherwise cost the row."""
+    file = OutboxFile(str(tmp_path / "o.db"))
+    lane = file.lane("http://a", "key")
+    journal = OutboxJournal(lambda: (file, lane))
+    later = OutboxJournal(lambda: (file, lane), lambda: time.time() + 3600)
+    first, second = Aside("alice", "m", 1), Aside("alice", "m", 2)
+    journal.put(first)
+    journal.put(second)
+    journal.clear(first)
+    assert later.unfinished() == [second]
+    OutboxJournal(lambda: (file, lane), lambda: time.time() - 3600).put(first)
+    assert journal.unfinished() == []  # the second works on it
+    journal.clear(second)
+    assert journal.unfinished() == [first]
+    file.close()
+
+
 CHILD = """
     import sys
     from kronmem import Client

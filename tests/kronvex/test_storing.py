@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kronmem import ConflictError, DeadlineError, InvalidInputError, Retry, ServerError
+from kronmem import ConflictError, DeadlineError, InvalidInputError, QuotaError, Retry, ServerError
 from kronmem.core import calls
 from tests.kronvex.stepping import Disk, Killed, Process, draft
 from tests.kronvex.stores import counted, mark, row
@@ -134,6 +134,23 @@ def test_what_was_set_aside_is_restored_when_the_store_fails(
         client.remember("alice", "alpha bravo", session_id="ours")
     assert [one.id for one in client.memories("alice", session_id="theirs")] == [theirs.id]
     assert disk.entries == []
+
+
+def test_a_row_that_is_forgotten_before_it_is_set_aside_is_not_restored(
+    server: KronvexServer, client: Any, alice: Agent, disk: Disk
+) -> None:
+    """Only the call that deleted a row may bring it back; one that finds it gone does not know why."""
+    theirs = client.remember("alice", "alpha bravo", session_id="theirs")
+
+    def forget_and_fail(request: Any) -> None:
+        if request.method == "DELETE":
+            next(one for one in alice.rows if one.id == theirs.id).deleted = True
+            server.limits.month = 0
+
+    server.on_request = forget_and_fail
+    with pytest.raises(QuotaError):
+        client.remember("alice", "alpha bravo", session_id="ours")
+    assert ([one.content for one in alice.kept()], disk.entries) == (["the very first memory"], [])
 
 
 # ── a dead row ───────────────────────────────────────────────────────────────────────────────────────────────────
