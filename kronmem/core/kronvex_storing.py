@@ -12,13 +12,13 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
+from kronmem.core import kronvex_asides, kronvex_detection, memory_json
 from kronmem.core import kronvex_calls as server
-from kronmem.core import kronvex_detection, memory_json
 from kronmem.core import kronvex_repeats as repeats
 from kronmem.core.kronvex_bodies import store
 from kronmem.core.memory_json import WireMemory
 from kronmem.core.retry_after import clock
-from kronmem.core.steps import Aside, Asker, Flow, RepairJournal, local
+from kronmem.core.steps import Aside, Asker, Flow, local
 from kronmem.core.wire import Reply, status_error
 from kronmem.errors import (
     ConflictError,
@@ -79,6 +79,9 @@ def renew(draft: Draft, own: WireMemory, asker: Asker) -> Flow[Memory]:
     """Store a memory anew in the place of its own row, which comes back if that fails; `unsafe` was asked before."""
     repair = _Folded(draft, asker)
     memory = yield from repair.run(repair.renew(own))
+    if repair.forgotten:
+        yield from asker.ask(server.delete(draft.agent_id, memory.id))
+        raise RowGoneError(CHANGED, status=409)
     return memory.model_copy(update={"deduplicated": False})
 
 
@@ -87,30 +90,6 @@ def unsafe(own: WireMemory, asker: Asker) -> str | None:
     if own.ours is None:
         return "this one was not stored by kronmem"
     return "without an outbox that could lose it" if asker.journal is None else None
-
-
-def recover(journal: RepairJournal, asker: Asker) -> Flow[None]:
-    """Bring back the rows that a repair had set aside when its process was killed."""
-    for entry in (yield from local(journal.unfinished)):
-        yield from _bring_back(entry, asker)
-        yield from local(partial(journal.clear, entry))
-
-
-def resume(abandoned: list[Aside], asker: Asker) -> Flow[None]:
-    """Bring back the rows that a cancelled call of this client left deleted, within half of the time there is."""
-    while abandoned:
-        entry = abandoned.pop()
-        try:
-            yield from _bring_back(entry, asker, keep=asker.left() / 2)
-            if (journal := asker.journal) is not None:
-                yield from local(partial(journal.clear, entry))
-        except StatusError:
-            return  # the journal has it still
-        except BaseException as error:
-            abandoned.append(entry)
-            if isinstance(error, KronmemError):
-                return  # the next call tries again
-            raise
 
 
 def _tried_again(draft: Draft, refused: Reply, asker: Asker) -> Flow[Reply]:
@@ -154,6 +133,8 @@ class _Folded:
     former: tuple[str, ...] = ()
     deleted: int = 0
     looked: bool = False
+    forgotten: bool = False
+    """Somebody has forgotten the own row while it was deleted."""
 
     def run(self, work: Flow[Memory]) -> Flow[Memory]:
         """Do it, then bring back the rows that were set aside, whether it went well or not."""
@@ -165,7 +146,7 @@ class _Folded:
                 raise
             yield from self._restore([*self.aside])
             for entry in [*self.replaced]:
-                yield from self._clear(entry)
+                self.forgotten |= yield from self._clear(entry)
         except KronmemError:
             raise
         except BaseException:  # cancelled, so nothing more can be sent: the next call brings them back
@@ -289,25 +270,18 @@ class _Folded:
         """Bring rows back; one that cannot be brought back now stays in the journal, and the next call tries again."""
         for entry in entries[::-1]:
             try:
-                yield from _bring_back(entry, self.asker)
+                yield from kronvex_asides.bring_back(entry, self.asker)
             except KronmemError:
                 self.asker.abandoned.append(entry)
                 continue
-            yield from self._clear(entry)
+            self._ended(entry)
 
-    def _clear(self, entry: Aside) -> Flow[None]:
-        try:
-            if (journal := self.asker.journal) is not None:
-                yield from local(partial(journal.clear, entry))
-        except KronmemError:
-            pass  # the next start finds the row restored, and clears it then
+    def _clear(self, entry: Aside) -> Flow[bool]:
+        """Drop an entry; True: its row was forgotten meanwhile."""
+        forgotten = yield from kronvex_asides.cleared(entry, self.asker)
+        self._ended(entry)
+        return forgotten
+
+    def _ended(self, entry: Aside) -> None:
         for noted in (self.aside, self.replaced):
             noted[:] = [one for one in noted if one != entry]
-
-
-def _bring_back(entry: Aside, asker: Asker, keep: float = 0.0) -> Flow[None]:
-    try:
-        yield from asker.ask(server.restore(entry.agent_id, entry.memory_id), keep)
-    except StatusError as error:
-        if error.status not in (404, 409):  # gone for good, or not deleted
-            raise

@@ -71,8 +71,20 @@ class RepairJournal(Protocol):
         """Note an entry; it is on disk when this returns."""
         ...
 
-    def clear(self, entry: Aside) -> None:
-        """Drop an entry when its memory is back or replaced."""
+    def clear(self, entry: Aside) -> bool:
+        """Drop an entry when its memory is back or replaced; True: that was forgotten meanwhile."""
+        ...
+
+    def noted(self, agent_id: str) -> list[Aside]:
+        """The entries of an agent, whoever works on them."""
+        ...
+
+    def forget(self, entry: Aside) -> bool:
+        """Mark an entry: its memory must not come back. False: there is none, or it is marked already."""
+        ...
+
+    def is_forgotten(self, entry: Aside) -> bool:
+        """Is it marked?"""
         ...
 
     def unfinished(self) -> list[Aside]:

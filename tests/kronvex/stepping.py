@@ -26,12 +26,25 @@ class Disk:
     """A journal that outlives its process."""
 
     entries: list[Aside] = field(default_factory=list)
+    forgotten: list[Aside] = field(default_factory=list)
 
     def put(self, entry: Aside) -> None:
         self.entries.append(entry)
 
-    def clear(self, entry: Aside) -> None:
+    def clear(self, entry: Aside) -> bool:
         self.entries = [one for one in self.entries if one != entry]
+        return entry in self.forgotten
+
+    def noted(self, agent_id: str) -> list[Aside]:
+        return [one for one in self.entries if one.agent_id == agent_id]
+
+    def forget(self, entry: Aside) -> bool:
+        marks = entry in self.entries and entry not in self.forgotten
+        self.forgotten += [entry] if marks else []
+        return marks
+
+    def is_forgotten(self, entry: Aside) -> bool:
+        return entry in self.forgotten
 
     def unfinished(self) -> list[Aside]:
         return list(self.entries)

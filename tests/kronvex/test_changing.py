@@ -206,12 +206,12 @@ def test_a_kill_at_any_step_of_a_change_loses_nothing_and_doubles_nothing() -> N
 # ── two calls at the same moment ─────────────────────────────────────────────────────────────────────────────────
 
 
-def meanwhile(server: KronvexServer, method: str, work: Callable[[], object]) -> None:
-    """Let another thread finish its work before the next request of this method is answered."""
-    left = [work]
+def meanwhile(server: KronvexServer, request: str, work: Callable[[], object]) -> None:
+    """Let another thread finish its work before the next such request is answered."""
+    left, wanted = [work], request
 
     def on_request(request: Any) -> None:
-        if request.method == method and left:
+        if left and (request.method == wanted or request.path.endswith(wanted)):
             thread = threading.Thread(target=left.pop())
             thread.start()
             thread.join()
@@ -231,6 +231,16 @@ def test_what_is_forgotten_while_it_is_changed_does_not_come_back(
 ) -> None:
     ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
     meanwhile(server, "DELETE", lambda: other.forget("alice", ours.id))
+    with pytest.raises(NotFoundError):
+        client.update("alice", ours.id, pinned=True)
+    assert "quartz bicycle lamp" not in [one.content for one in alice.kept()]
+
+
+def test_what_is_forgotten_while_its_row_is_replaced_does_not_come_back(
+    server: KronvexServer, client: Any, alice: Agent
+) -> None:
+    ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
+    meanwhile(server, "/remember", lambda: client.forget("alice", ours.id))
     with pytest.raises(NotFoundError):
         client.update("alice", ours.id, pinned=True)
     assert "quartz bicycle lamp" not in [one.content for one in alice.kept()]

@@ -202,6 +202,20 @@ def test_two_repairs_with_the_same_row_in_their_way_end_their_own_entries_only(t
     file.close()
 
 
+def test_an_entry_of_the_journal_can_be_marked_as_forgotten_by_any_process(tmp_path: Path) -> None:
+    file = OutboxFile(str(tmp_path / "o.db"))
+    lane, other = file.lane("http://a", "key"), file.lane("http://a", "another key")
+    journal, entry = OutboxJournal(lambda: (file, lane)), Aside("alice", "m", 1)
+    assert (journal.noted("alice"), journal.is_forgotten(entry), journal.forget(entry)) == ([], False, False)
+    journal.put(entry)
+    assert journal.noted("bob") == OutboxJournal(lambda: (file, other)).noted("alice") == []
+    assert journal.noted("alice") == [entry]
+    assert [journal.forget(entry), journal.forget(entry), journal.is_forgotten(entry)] == [True, False, True]
+    assert [journal.clear(entry), journal.clear(entry)] == [True, False]
+    assert OutboxJournal(lambda: (file, lane), exists=lambda: False).noted("alice") == []
+    file.close()
+
+
 CHILD = """
     import sys
     from kronmem import Client

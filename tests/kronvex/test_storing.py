@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from kronmem import ConflictError, DeadlineError, InvalidInputError, QuotaError, Retry, ServerError
-from kronmem.core import calls
+from kronmem.core import calls, flows
 from tests.kronvex.stepping import Disk, Killed, Process, draft
 from tests.kronvex.stores import counted, mark, row
 from tests.services import KronvexServer
@@ -151,6 +152,38 @@ def test_a_row_that_is_forgotten_before_it_is_set_aside_is_not_restored(
     with pytest.raises(QuotaError):
         client.remember("alice", "alpha bravo", session_id="ours")
     assert ([one.content for one in alice.kept()], disk.entries) == (["the very first memory"], [])
+
+
+@pytest.mark.parametrize(
+    ("take_back", "stays"),
+    [
+        (lambda client, theirs, own: client.forget("alice", theirs), False),
+        (lambda client, theirs, own: client.forget("alice", own), False),
+        (lambda client, theirs, own: client.clear("alice"), False),
+        (lambda client, theirs, own: client.clear("alice", session_id="theirs"), False),
+        (lambda client, theirs, own: client.clear("alice", session_id="somebody else's"), True),
+    ],
+)
+def test_what_is_forgotten_while_it_is_set_aside_does_not_come_back(
+    server: KronvexServer, client: Any, alice: Agent, disk: Disk, take_back: Any, stays: bool
+) -> None:
+    own = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
+    theirs = client.remember("alice", "alpha bravo", session_id="theirs", memory_id=own)
+    second = iter([False, True])
+
+    def on_request(request: Any) -> None:
+        if request.path.endswith("/remember") and next(second, False):
+            thread = threading.Thread(target=lambda: answers.append(take_back(client, theirs.id, own)))
+            thread.start()
+            thread.join()
+
+    answers: list[int | None] = []
+    server.on_request = on_request
+    assert client.remember("alice", "alpha bravo", session_id="ours").session_id == "ours"
+    found = {one.session_id for one in alice.kept() if one.content == "alpha bravo"}
+    assert found == ({"ours", "theirs"} if stays else {"ours"})
+    assert (len(answers), disk.entries) == (1, [])
+    assert answers[0] in ([0] if stays else [None, 1, 2])  # `clear` counts it
 
 
 # ── a dead row ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -437,6 +470,40 @@ def test_a_kill_at_any_step_loses_nothing_and_doubles_nothing(scene: Scene) -> N
         alive = [one for one in agent.kept() if one not in others and not one.superseded_by]
         assert [(one.content, one.session_id) for one in alive] == [("alpha bravo", wanted.session_id)], kill_before
         assert set(wanted.tags) <= set(alive[0].metadata["kronmem"].get("tags", []))
+    else:
+        pytest.fail("it never came to its end")
+
+
+class Emptied(list[Any]):
+    """A list that another thread empties right after the look."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def test_two_calls_may_bring_back_what_a_cancelled_one_left(server: KronvexServer) -> None:
+    process = Process(server, Disk())
+    process.link.abandoned = Emptied()
+    assert process.call(calls.agents()) == []
+
+
+@pytest.mark.parametrize("session_id", [None, "theirs"])
+def test_what_a_killed_process_had_set_aside_can_be_cleared_by_the_next_one(session_id: str | None) -> None:
+    for kill_before in range(100):
+        server, disk = KronvexServer(clock=lambda: NOW), Disk()
+        server.agents.append(agent := Agent("alice", server.key, NOW))
+        wanted, (theirs,) = other_session(agent)
+        doomed = Process(server, disk, kill_before)
+        try:
+            doomed.call(calls.remember(wanted))
+        except Killed:
+            pass
+        else:
+            break
+        heir = Process(server, disk)
+        heir.drive(flows.clear("alice", session_id, None, heir.link, 10.0))
+        heir.recover()
+        assert (theirs.deleted, disk.entries) == (True, []), kill_before
     else:
         pytest.fail("it never came to its end")
 
