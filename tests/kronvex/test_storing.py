@@ -340,6 +340,31 @@ def test_an_id_is_looked_for_to_the_end_after_a_walk_that_broke_off(
             here.remember("alice", "charlie delta", memory_id=own)
 
 
+class Beside(Process):
+    """Another thread, in the middle of its own look, adds the newest row to the ids that both know."""
+
+    held: dict[str, tuple[frozenset[str], int]] | None = None
+    newest: str
+
+    def _do(self, step: Any) -> Any:
+        if self.held is not None and not self.link.names.known_ids["alice"]:
+            self.held[self.newest] = (frozenset(), 0)
+        return super()._do(step)
+
+
+def test_an_id_is_looked_for_to_the_end_beside_another_thread(server: KronvexServer) -> None:
+    server.agents.append(agent := Agent("alice", server.key, NOW))
+    row(agent, "alpha bravo", metadata=mark("mine"))
+    for number in range(120):
+        row(agent, f"{number} thing{number}")
+    process = Beside(server, Disk())
+    process.newest = agent.rows[-1].id
+    process.call(calls.remember(draft("alice", "other", "echo foxtrot", own_id=True)))
+    process.held = process.link.names.known_ids["alice"]
+    with pytest.raises(ConflictError, match="already used"):
+        process.call(calls.remember(draft("alice", "mine", "charlie delta", own_id=True)))
+
+
 def test_a_memory_keeps_the_newest_of_its_former_ids(client: Any, alice: Agent) -> None:
     known = [client.remember("alice", "alpha bravo", metadata={"n": number}).id for number in range(16)]
     (kept,) = [one for one in alice.kept() if one.content == "alpha bravo"]
