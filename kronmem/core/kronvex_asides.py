@@ -8,17 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 from kronmem.core import kronvex_calls as server
 from kronmem.core.memory_json import WireMemory
 from kronmem.core.steps import Aside, Asker, Flow, RepairJournal, local
 from kronmem.errors import KronmemError, NotFoundError, StatusError
 
+_numbers = count(1)
+
+
+def new_entry(agent_id: str, memory_id: str) -> Aside:
+    """An entry for the journal, distinct from any other of this process."""
+    return Aside(agent_id, memory_id, next(_numbers))
+
 
 def recover(journal: RepairJournal, asker: Asker) -> Flow[None]:
-    """Bring back the rows that a repair had set aside when its process was killed."""
-    for entry in (yield from local(journal.unfinished)):
-        yield from bring_back(entry, asker)
+    """Bring back the rows that a repair had set aside when its process was killed.
+
+    Each is taken over first: of two processes that start at once, the slower one would restore a row behind a `forget`.
+    """
+    for left in (yield from local(journal.unfinished)):
+        entry = new_entry(left.agent_id, left.memory_id)
+        if not (yield from local(partial(journal.take_over, left, entry))):
+            continue
+        try:
+            yield from bring_back(entry, asker)
+        except KronmemError:
+            yield from local(partial(journal.give_back, entry))
+            raise
 
 
 def resume(abandoned: list[Aside], asker: Asker) -> Flow[None]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING
 
 from kronmem.core import kronvex_asides, kronvex_detection, memory_json
@@ -51,7 +50,6 @@ NOT_ANEW = (
 
 
 CHANGED = "This memory was changed or deleted by another call at the same moment. Nothing was changed: try again."
-_numbers = count(1)
 
 
 class RowGoneError(ConflictError):
@@ -231,7 +229,7 @@ class _Folded:
         return deleted
 
     def _entry(self, row: WireMemory) -> Aside:
-        return Aside(self.draft.agent_id, row.id, next(_numbers))
+        return kronvex_asides.new_entry(self.draft.agent_id, row.id)
 
     # ── rows in the way ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -75,6 +75,14 @@ class RepairJournal(Protocol):
         """Drop an entry when its memory is back or replaced; True: that was forgotten meanwhile."""
         ...
 
+    def take_over(self, left: Aside, entry: Aside) -> bool:
+        """Note an unfinished entry as this one of our own; False: somebody else has, or it is done."""
+        ...
+
+    def give_back(self, entry: Aside) -> None:
+        """Let an entry be unfinished again."""
+        ...
+
     def noted(self, agent_id: str) -> list[Aside]:
         """The entries of an agent, whoever works on them."""
         ...

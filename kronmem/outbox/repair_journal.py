@@ -71,6 +71,23 @@ class OutboxJournal:
 
         return self._write(work)
 
+    def take_over(self, left: Aside, entry: Aside) -> bool:
+        """Note an unfinished entry as this one of our own; False: somebody else has, or it is done."""
+
+        def work(db: Connection, lane: Lane) -> bool:
+            sql = f"UPDATE set_aside SET holder = ?, number = ?, at = ? WHERE {_KEY}"
+            return db.execute(sql, (me(), entry.number, self._now(), *_key(lane, left))).rowcount > 0
+
+        return self._write(work)
+
+    def give_back(self, entry: Aside) -> None:
+        """Let an entry be unfinished again."""
+
+        def work(db: Connection, lane: Lane) -> None:
+            db.execute(f"UPDATE set_aside SET at = 0 WHERE {_KEY}", _key(lane, entry))
+
+        self._write(work)
+
     def noted(self, agent_id: str) -> list[Aside]:
         """The entries of an agent, whoever works on them."""
         return [_aside(row) for row in self._read("agent = ?", agent_id)] if self._exists() else []

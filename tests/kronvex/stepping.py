@@ -35,6 +35,15 @@ class Disk:
         self.entries = [one for one in self.entries if one != entry]
         return entry in self.forgotten
 
+    def take_over(self, left: Aside, entry: Aside) -> bool:
+        there = left in self.entries
+        self.entries = [entry if one == left else one for one in self.entries]
+        self.forgotten += [entry] if left in self.forgotten else []
+        return there
+
+    def give_back(self, entry: Aside) -> None:
+        """It is listed all the time."""
+
     def noted(self, agent_id: str) -> list[Aside]:
         return [one for one in self.entries if one.agent_id == agent_id]
 

@@ -12,6 +12,8 @@ import pytest
 
 from kronmem import ConflictError, DeadlineError, InvalidInputError, QuotaError, Retry, ServerError
 from kronmem.core import calls, flows
+from kronmem.core.steps import Aside
+from kronmem.core.wire import Reply
 from tests.kronvex.stepping import Disk, Killed, Process, draft
 from tests.kronvex.stores import counted, mark, row
 from tests.services import KronvexServer
@@ -455,6 +457,11 @@ def other_words(agent: Agent) -> tuple[calls.Draft, list[Row]]:
     return draft("alice", "mine", "alpha bravo"), [row(agent, "bravo alpha", metadata=mark("k1"))]
 
 
+def ran_out(agent: Agent) -> tuple[calls.Draft, list[Row]]:
+    row(agent, "alpha bravo", metadata=mark("k1"), expires_at=NOW - timedelta(minutes=1), deleted=False)
+    return draft("alice", "mine", "alpha bravo"), []
+
+
 def own_row(agent: Agent) -> tuple[calls.Draft, list[Row]]:
     row(agent, "alpha bravo", metadata=mark("k1", tags=["x"]))
     return draft("alice", "mine", "alpha bravo", tags=("y",)), []
@@ -467,7 +474,7 @@ def own_row_and_another(agent: Agent) -> tuple[calls.Draft, list[Row]]:
 
 
 @pytest.mark.parametrize(
-    "scene", [other_session, two_other_sessions, superseded, other_words, own_row, own_row_and_another]
+    "scene", [other_session, two_other_sessions, superseded, ran_out, other_words, own_row, own_row_and_another]
 )
 def test_a_kill_at_any_step_loses_nothing_and_doubles_nothing(scene: Scene) -> None:
     for kill_before in range(100):
@@ -492,11 +499,29 @@ def test_a_kill_at_any_step_loses_nothing_and_doubles_nothing(scene: Scene) -> N
         heir.call(calls.recall("alice", "alpha bravo", 20, calls.MemoryFilter(), None, most=20))
         assert [shown(one) for one in others] == before
         assert disk.entries == []
-        alive = [one for one in agent.kept() if one not in others and not one.superseded_by]
+        alive = [one for one in agent.live(NOW) if one not in others and not one.superseded_by]
         assert [(one.content, one.session_id) for one in alive] == [("alpha bravo", wanted.session_id)], kill_before
         assert set(wanted.tags) <= set(alive[0].metadata["kronmem"].get("tags", []))
     else:
         pytest.fail("it never came to its end")
+
+
+def test_what_two_processes_bring_back_at_once_can_be_forgotten_by_the_first() -> None:
+    server, disk = KronvexServer(clock=lambda: NOW), Disk()
+    server.agents.append(agent := Agent("alice", server.key, NOW))
+    theirs = row(agent, "alpha bravo", metadata=mark("k1"), deleted=True)
+    disk.put(Aside("alice", theirs.id))
+    first, second = Process(server, disk), Process(server, disk)
+    slower = flows.recover(second.link, 10.0)
+    look = next(slower)
+    second._do(look)
+    first.recover()
+    first.call(calls.forget("alice", theirs.id))
+    with pytest.raises(StopIteration):
+        step = slower.send(Reply(0))
+        while True:
+            step = slower.send(second._do(step))
+    assert theirs.deleted
 
 
 class Emptied(list[Any]):
