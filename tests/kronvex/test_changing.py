@@ -176,16 +176,30 @@ def test_a_change_never_hides_another_memory_nor_revives_a_superseded_one(client
         client.update("alice", newer.id, pinned=True)
 
 
-def test_a_kill_at_any_step_of_a_change_loses_nothing_and_doubles_nothing() -> None:
+@pytest.mark.parametrize(
+    ("session_id", "pinned", "change", "in_the_way"),
+    [
+        ("ours", False, {"pinned": True}, {"session_id": "theirs", "pinned": True}),
+        ("ours", True, {"pinned": False}, {"superseded_by": "newer"}),
+        (None, False, {"memory_type": "decision"}, {"session_id": "theirs", "pinned": True}),
+        (None, True, {"memory_type": "recipe", "pinned": False}, {"superseded_by": "newer"}),
+    ],
+)
+def test_a_kill_at_any_step_of_a_change_loses_nothing_and_doubles_nothing(
+    session_id: str | None, pinned: bool, change: dict[str, Any], in_the_way: dict[str, Any]
+) -> None:
+    changed = calls.MemoryChange(**change)
     for kill_before in range(100):
         server, disk = KronvexServer(clock=lambda: START), Disk()
         agent = Agent("alice", server.key, START)
         server.agents.append(agent)
-        theirs = row(agent, "alpha bravo", session_id="theirs", metadata=mark("k2"), pinned=True)
-        ours = row(agent, "alpha bravo", session_id="ours", metadata=mark("k1", pinned=False), pinned=True)
-        doomed, change = Process(server, disk, kill_before), calls.MemoryChange(pinned=True)
+        theirs = row(agent, "alpha bravo", metadata=mark("k2"), **in_the_way)
+        flag = {} if pinned or session_id is None else {"pinned": False}
+        kept: dict[str, Any] = {"metadata": mark("k1", **flag), "pinned": pinned or bool(flag)}
+        ours = row(agent, "alpha bravo", session_id=session_id, **kept)
+        doomed = Process(server, disk, kill_before)
         try:
-            doomed.drive(flows.update("alice", ours.id, doomed.link, 10.0, change))
+            doomed.drive(flows.update("alice", ours.id, doomed.link, 10.0, changed))
         except Killed:
             pass
         else:
@@ -196,9 +210,35 @@ def test_a_kill_at_any_step_of_a_change_loses_nothing_and_doubles_nothing() -> N
         heir.recover()
         heir.call(calls.recall("alice", "alpha bravo", 20, calls.MemoryFilter(), None, most=20))
         assert not theirs.deleted
-        (left,) = [one for one in agent.kept() if one.session_id == "ours"]
-        assert (left.content, disk.entries) == ("alpha bravo", []), kill_before
-        assert heir.drive(flows.update("alice", ours.id, heir.link, 10.0, change)).pinned
+        (left,) = [one for one in agent.kept() if one is not theirs]
+        assert (left.content, left.session_id, disk.entries) == ("alpha bravo", session_id, []), kill_before
+        done = heir.drive(flows.update("alice", ours.id, heir.link, 10.0, changed))
+        assert {name: getattr(done, name) for name in change} == change
+        assert (theirs.deleted, len(agent.kept()), disk.entries) == (False, 2, [])
+    else:
+        pytest.fail("it never came to its end")
+
+
+def test_what_a_cancelled_change_had_deleted_is_back_with_the_next_call() -> None:
+    change = calls.MemoryChange(pinned=True)
+    for kill_before in range(100):
+        server, disk = KronvexServer(clock=lambda: START), Disk()
+        server.agents.append(agent := Agent("alice", server.key, START))
+        theirs = row(agent, "alpha bravo", session_id="theirs", metadata=mark("k2"), pinned=True)
+        ours = row(agent, "alpha bravo", session_id="ours", metadata=mark("k1", pinned=False), pinned=True)
+        process = Process(server, disk, kill_before, cancelled=True)
+        try:
+            process.drive(flows.update("alice", ours.id, process.link, 10.0, change))
+        except Killed:
+            pass
+        else:
+            break
+        process.kill_before = None
+        found = process.call(calls.recall("alice", "alpha bravo", 20, calls.MemoryFilter(), None, most=20))
+        assert sorted(hit.memory.session_id or "" for hit in found) == ["ours", "theirs"], kill_before
+        assert (disk.entries, process.link.abandoned) == ([], []), kill_before
+        assert process.drive(flows.update("alice", ours.id, process.link, 10.0, change)).pinned
+        assert (theirs.deleted, len(agent.kept())) == (False, 2)
     else:
         pytest.fail("it never came to its end")
 

@@ -22,6 +22,7 @@ from kronmem.core import calls
 from kronmem.core.agent_names import Flight
 from kronmem.core.exchange import Link, Pause, exchange
 from kronmem.core.wire import Reply
+from tests.kronvex.stepping import Killed, Process, draft
 from tests.services import KronvexServer
 from tests.shells import shell
 
@@ -195,6 +196,25 @@ def test_two_first_names_at_once_do_not_share_the_one_agent() -> None:
         mine = next(agent for agent in server.agents if agent.owner == server.key)
         assert [row.content for row in mine.rows] == [f"memory of {mine.name}"]
         assert len(failed) == 1
+
+
+@pytest.mark.parametrize("plan", ["builder", "demo"])
+def test_a_kill_at_any_step_of_a_first_store_leaves_one_agent_for_the_next_process(plan: str) -> None:
+    for kill_before in range(100):
+        server = KronvexServer(plan=plan)
+        doomed, wanted = Process(server, None, kill_before), draft("alice", "mine", "alpha bravo")
+        try:
+            doomed.call(calls.remember(wanted))
+        except Killed:
+            pass
+        else:
+            assert kill_before > 4
+            break
+        Process(server, None).call(calls.remember(wanted))
+        mine = [agent for agent in server.agents if agent.owner == server.key]
+        assert [(agent.name, len(agent.rows)) for agent in mine] == [("alice", 1)], kill_before
+    else:
+        pytest.fail("it never came to its end")
 
 
 def test_a_uuid_of_the_users_own_is_a_name_at_the_server_too(kind: str) -> None:
