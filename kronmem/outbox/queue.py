@@ -546,8 +546,10 @@ def _until(delay: Delay, now: float) -> tuple[float, float]:
 
 
 def _pause(db: Connection, lane: Lane, seconds: float, now: float) -> None:
+    """Pause the lane, for no less than it is: another thread may have heard of a longer limit."""
     if seconds > 0:
-        db.execute("INSERT OR REPLACE INTO pause VALUES(?, ?, ?, ?)", (lane.service, lane.mark, now + seconds, now))
+        until = now + max(seconds, _paused(db, lane, now))
+        db.execute("INSERT OR REPLACE INTO pause VALUES(?, ?, ?, ?)", (lane.service, lane.mark, until, now))
 
 
 def _paused(db: Connection, lane: Lane, now: float) -> float:
