@@ -177,7 +177,8 @@ def forgotten(agent_id: str, memory_id: str, reply: Reply, asker: Asker) -> Flow
         return (yield from _forget_own(agent_id, memory_id, asker))
     if reply.status >= 300 and reply.status != 404:
         raise status_error(reply)
-    hidden = reply.status == 404 and (yield from kronvex_asides.forget(agent_id, partial(_is, memory_id), asker)) > 0
+    # Although it was deleted: a killed process may have noted it and not come to its own delete.
+    hidden = (yield from kronvex_asides.forget(agent_id, partial(_is, memory_id), asker)) > 0
     try:
         gone = yield from asker.ask(server.patch(agent_id, memory_id, {}))
     except NotFoundError:

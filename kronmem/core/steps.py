@@ -88,7 +88,7 @@ class RepairJournal(Protocol):
         ...
 
     def forget(self, entry: Aside) -> bool:
-        """Mark an entry: its memory must not come back. False: there is none, or it is marked already."""
+        """Mark the entries of its memory, which must not come back; False: there was nothing to mark."""
         ...
 
     def is_forgotten(self, entry: Aside) -> bool:

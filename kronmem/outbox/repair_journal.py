@@ -93,11 +93,13 @@ class OutboxJournal:
         return [_aside(row) for row in self._read("agent = ?", agent_id)] if self._exists() else []
 
     def forget(self, entry: Aside) -> bool:
-        """Mark an entry: its memory must not come back. False: there is none, or it is marked already."""
+        """Mark the entries of its memory, which must not come back; False: there was nothing to mark."""
 
         def work(db: Connection, lane: Lane) -> bool:
-            sql = f"UPDATE set_aside SET forgotten = 1 WHERE {_KEY} AND forgotten = 0"
-            return db.execute(sql, _key(lane, entry)).rowcount > 0
+            # By the memory: the entry itself may have been taken over since it was read.
+            where = "service = ? AND mark = ? AND agent = ? AND memory = ? AND forgotten = 0"
+            sql = f"UPDATE set_aside SET forgotten = 1 WHERE {where}"
+            return db.execute(sql, _key(lane, entry)[:4]).rowcount > 0
 
         return self._write(work)
 

@@ -48,9 +48,10 @@ class Disk:
         return [one for one in self.entries if one.agent_id == agent_id]
 
     def forget(self, entry: Aside) -> bool:
-        marks = entry in self.entries and entry not in self.forgotten
-        self.forgotten += [entry] if marks else []
-        return marks
+        same = [one for one in self.entries if (one.agent_id, one.memory_id) == (entry.agent_id, entry.memory_id)]
+        marked = [one for one in same if one not in self.forgotten]
+        self.forgotten += marked
+        return bool(marked)
 
     def is_forgotten(self, entry: Aside) -> bool:
         return entry in self.forgotten

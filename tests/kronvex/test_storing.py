@@ -537,6 +537,26 @@ def test_two_calls_may_bring_back_what_a_cancelled_one_left(server: KronvexServe
     assert process.call(calls.agents()) == []
 
 
+def test_what_a_killed_process_had_set_aside_or_was_about_to_can_be_forgotten_by_the_next_one() -> None:
+    for kill_before in range(100):
+        server, disk = KronvexServer(clock=lambda: NOW), Disk()
+        server.agents.append(agent := Agent("alice", server.key, NOW))
+        wanted, (theirs,) = other_session(agent)
+        doomed = Process(server, disk, kill_before)
+        try:
+            doomed.call(calls.remember(wanted))
+        except Killed:
+            pass
+        else:
+            break
+        heir = Process(server, disk)
+        heir.call(calls.forget("alice", theirs.id))
+        heir.recover()
+        assert (theirs.deleted, disk.entries) == (True, []), kill_before
+    else:
+        pytest.fail("it never came to its end")
+
+
 @pytest.mark.parametrize("session_id", [None, "theirs"])
 def test_what_a_killed_process_had_set_aside_can_be_cleared_by_the_next_one(session_id: str | None) -> None:
     for kill_before in range(100):
