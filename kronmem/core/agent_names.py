@@ -149,19 +149,45 @@ class Resolver:
             self._land(_ADOPTING, mine)
 
     def _rename(self, refused: Reply) -> Flow[str | None]:
+        """Mark it, look, rename it, look again.
+
+        Another process may do so for another name at the same moment, and nothing at the server is atomic. Whoever
+        marks it last finds it renamed, or the other one finds its mark gone: never do both go on.
+        """
         there = yield from self._agents()
         only = there[0] if len(there) == 1 else None
-        if only is None or only.memory_count or RESERVED in only.metadata:
+        if only is None or only.memory_count or _marked(only) not in (None, self.name):
             raise _quota(refused, there)
-        mark: dict[str, JsonValue] = {**only.metadata, RESERVED: {"name": self.name}}
-        renaming = calls.update_agent(only.id, self.name, mark)
-        read(renaming, (yield from self.ask(renaming)))
-        # Another process may have given it another name at the same moment: the last one keeps it.
-        there = yield from self._agents()
-        if (found := kronvex.oldest_named(there, self.name)) is None:
-            raise _quota(refused, there)
+        marked = yield from self._changed(only, {"metadata": _with_mark(only, self.name)})
+        if marked.name != only.name and _marked(marked) == self.name:  # it was another's already: so is the mark
+            yield from self._changed(marked, {"metadata": _with_mark(marked, marked.name)})
+        if (marked.name, _marked(marked)) != (only.name, self.name):
+            raise _quota(refused, [marked])
+        renamed = yield from self._changed(marked, {"name": self.name})
+        if (other := _marked(renamed)) not in (None, self.name):  # it is another's: so is the name
+            yield from self._changed(renamed, {"name": other})
+        if (renamed.name, _marked(renamed)) != (self.name, self.name):
+            raise _quota(refused, [renamed])
         self.names.notice(f"this key's plan allows one agent: its empty agent {only.name!r} is now named {self.name!r}")
-        return found
+        return renamed.id
+
+    def _changed(self, agent: AgentInfo, fields: dict[str, JsonValue]) -> Flow[AgentInfo]:
+        """Change an agent; the answer is how it is afterwards, whoever else changed it."""
+        changing = calls.update_agent(agent.id, fields)
+        changed = read(changing, (yield from self.ask(changing)))
+        return next((one for one in (yield from self._agents()) if one.id == agent.id), changed)
+
+
+def _marked(agent: AgentInfo) -> str | None:
+    """The name for which kronmem took an agent."""
+    if RESERVED not in agent.metadata:
+        return None
+    mark = agent.metadata[RESERVED]
+    return str(mark.get("name", "")) if isinstance(mark, dict) else ""
+
+
+def _with_mark(agent: AgentInfo, name: str) -> dict[str, JsonValue]:
+    return {**agent.metadata, RESERVED: {"name": name}}
 
 
 def _limit(refused: Reply) -> int | None:

@@ -452,9 +452,9 @@ def describe(agent_id: str, fields: Mapping[str, JsonValue]) -> Call[AgentInfo]:
     )
 
 
-def update_agent(ref: str, name: str, metadata: dict[str, JsonValue]) -> Call[AgentInfo]:
-    """Rename an agent by the service's own id of it."""
-    body = to_json({"name": name, "metadata": metadata})
+def update_agent(ref: str, fields: Mapping[str, JsonValue]) -> Call[AgentInfo]:
+    """Change name or metadata of an agent by the service's own id of it."""
+    body = to_json(dict(fields))
     return Call(
         "agents",
         "PATCH",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kronmem.core import kronvex, kronvex_detection, kronvex_storing, version_detection
+from kronmem.core import kronvex, kronvex_asides, kronvex_detection, version_detection
 from kronmem.core.agent_names import Names, Resolver
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.retries import LOST, RETRYABLE, Retry, RetryBudget, unheard
@@ -79,7 +79,7 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     """Carry one call through: send it, retry it, find the agent's id if the service insists, read the answer."""
     deadline = link.now() + timeout
     if link.abandoned:
-        yield from kronvex_storing.resume(link.abandoned, Around(link, deadline))
+        yield from kronvex_asides.resume(link.abandoned, Around(link, deadline))
     known = link.names.ids.get(call.agent_id) if call.agent_id else None
     checked = call.before is not None and link.names.vendor
     if call.before is not None and checked:

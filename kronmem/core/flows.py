@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from kronmem.api.ids import RESERVED
-from kronmem.core import calls, kronvex_calls, kronvex_changes, kronvex_lookups, kronvex_storing, memory_json
+from kronmem.core import calls, kronvex_asides, kronvex_calls, kronvex_changes, kronvex_lookups, memory_json
 from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
 from kronmem.core.wire import NO_REASON, Call, read
@@ -83,7 +83,7 @@ def once(call: Call[T], timeout: float) -> Flow[T]:
 def recover(link: Link, timeout: float) -> Flow[None]:
     """Bring back the memories that a repair had set aside when its process was killed."""
     if link.journal is not None:
-        yield from kronvex_storing.recover(link.journal, Around(link, link.now() + timeout))
+        yield from kronvex_asides.recover(link.journal, Around(link, link.now() + timeout))
 
 
 def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memory]:
@@ -161,8 +161,25 @@ def _lacks_route(error: StatusError) -> bool:
 
 
 def clear(agent_id: str, session_id: str | None, before: datetime | None, link: Link, timeout: float) -> Flow[int]:
-    """Delete an agent's memories, a session's, or old ones; where the service cannot, list them and delete each."""
+    """Delete an agent's memories, a session's, or old ones; those that a repair has set aside at the moment too."""
+    within = calls.MemoryFilter(session_id=session_id, until=before)
     ends = link.now() + timeout
+
+    def hidden() -> Flow[int]:
+        return kronvex_asides.forget(agent_id, fits if within.narrow else None, Around(link, ends))
+
+    def fits(row: memory_json.WireMemory) -> bool:
+        return within.holds(memory_json.to_memory(row, agent_id))
+
+    # Before, or they might come back behind the delete; and after, for those that were set aside meanwhile.
+    deleted = yield from hidden()
+    deleted += yield from _clear(agent_id, within, link, ends)
+    return deleted + (yield from hidden())
+
+
+def _clear(agent_id: str, within: calls.MemoryFilter, link: Link, ends: float) -> Flow[int]:
+    """Delete the listed ones; where the service cannot, list them and delete each."""
+    session_id, before, timeout = within.session_id, within.until, ends - link.now()
     if session_id is None and before is None:
         return (yield from exchange(calls.clear(agent_id), link, timeout))
     short = _short_clear(agent_id, session_id, before)
@@ -173,7 +190,7 @@ def clear(agent_id: str, session_id: str | None, before: datetime | None, link: 
             if error.status not in (404, 405):
                 raise
             link.lacks.add(short.path)
-    return (yield from _clear_each(agent_id, calls.MemoryFilter(session_id=session_id, until=before), link, ends))
+    return (yield from _clear_each(agent_id, within, link, ends))
 
 
 def _short_clear(agent_id: str, session_id: str | None, before: datetime | None) -> Call[int]:

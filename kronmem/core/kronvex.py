@@ -12,6 +12,7 @@ a demo key has one agent and allows one                             agent_names:
 any id that reads as a UUID is 404, not 422                         agent_names: a 404 about it looks for the name
 other types are refused, episodic ones re-classified                remember_fields, sent_type, memory_json
 a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
+a row that is set aside is seen by nobody                           kronvex_asides: restored, or marked by forget
 pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
 a PATCH changes no metadata, where own type and pin may be          kronvex_changes: PATCH, or stored anew
 a newer text hides like ones of every session, pinned ones aside    kronvex_bodies.for_server: sessions are pinned

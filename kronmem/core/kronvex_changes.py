@@ -21,15 +21,28 @@ from kronmem.models import Hit, Memory
 
 HIDES, FOLDS = 0.72, 0.95
 """A store hides unpinned rows from the first similarity on, and is folded into any from the second."""
+ROUNDS = 3
+"""So often a change is begun, each time with the row as it is then: others may change it at the same moment."""
 
 
 def updated(agent_id: str, memory_id: str, change: MemoryChange, asker: Asker) -> Flow[Memory]:
     """Change pin or type so that every later read shows it."""
+    for _ in range(ROUNDS):
+        try:
+            memory = yield from _updated(agent_id, memory_id, change, asker)
+        except kronvex_storing.RowGoneError:
+            continue
+        if _is_there(memory, change):
+            return memory
+    raise ConflictError(kronvex_storing.CHANGED, status=409)
+
+
+def _updated(agent_id: str, memory_id: str, change: MemoryChange, asker: Asker) -> Flow[Memory]:
     own = yield from kronvex_lookups.current(agent_id, memory_id, asker)
     if own.superseded:
         raise ConflictError(f"This memory was superseded by {own.superseded_by}: update that one", status=409)
     old = memory_json.to_memory(own, agent_id)
-    if change.pinned in (None, old.pinned) and change.memory_type in (None, old.memory_type):
+    if _is_there(old, change):
         return old
     if not _is_undone(own, change):
         row = yield from asker.ask(server.patch(agent_id, own.id, change.fields()))
@@ -41,6 +54,10 @@ def updated(agent_id: str, memory_id: str, change: MemoryChange, asker: Asker) -
     if any(_would_hide(row, hit) for row, hit in memory_json.scored(near, agent_id) or () if row.id != own.id):
         raise UnsupportedError(kronvex_storing.NOT_ANEW.format(why="it would hide a memory that says nearly the same"))
     return (yield from kronvex_storing.renew(anew, own, asker))
+
+
+def _is_there(memory: Memory, change: MemoryChange) -> bool:
+    return change.pinned in (None, memory.pinned) and change.memory_type in (None, memory.memory_type)
 
 
 def _is_undone(own: WireMemory, change: MemoryChange) -> bool:

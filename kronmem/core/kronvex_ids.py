@@ -31,7 +31,9 @@ def unused(draft: Draft, asker: Asker) -> Flow[None]:
         known.pop(next(iter(list(known)), ""), None)  # another thread may have dropped it
     yield from _read(draft.agent_id, index, asker)
     if _clashes(draft, index):
-        index.clear()  # the row may have been deleted since it was read
+        # The row may have been deleted since it was read. Another thread may be about to add to the index: emptied,
+        # it would know the newest rows only and take them for all.
+        known[draft.agent_id] = index = {}
         yield from _read(draft.agent_id, index, asker)
         if _clashes(draft, index):
             raise ConflictError(USED, status=409)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from kronmem.core import kronvex, memory_json
+from kronmem.core import kronvex, kronvex_asides, memory_json
 from kronmem.core import kronvex_calls as server
 from kronmem.core.filters import MemoryFilter
 from kronmem.core.memory_json import WireMemory
@@ -176,13 +177,15 @@ def forgotten(agent_id: str, memory_id: str, reply: Reply, asker: Asker) -> Flow
         return (yield from _forget_own(agent_id, memory_id, asker))
     if reply.status >= 300 and reply.status != 404:
         raise status_error(reply)
+    # Although it was deleted: a killed process may have noted it and not come to its own delete.
+    hidden = (yield from kronvex_asides.forget(agent_id, partial(_is, memory_id), asker)) > 0
     try:
         gone = yield from asker.ask(server.patch(agent_id, memory_id, {}))
     except NotFoundError:
-        return (yield from _forget_own(agent_id, memory_id, asker))
+        return (yield from _forget_own(agent_id, memory_id, asker, hidden=hidden))
     others = [] if gone.ours is None else (yield from _same(agent_id, gone, asker))
     yield from _delete(agent_id, others, asker)
-    if reply.status == 404 and not others:
+    if reply.status == 404 and not others and not hidden:
         raise NotFoundError(MERGED, status=404)
     return None
 
@@ -198,10 +201,14 @@ def _same(agent_id: str, one: WireMemory, asker: Asker) -> Flow[list[WireMemory]
     ]
 
 
-def _forget_own(agent_id: str, memory_id: str, asker: Asker) -> Flow[None]:
+def _is(memory_id: str, row: WireMemory) -> bool:
+    return memory_id in row.ids
+
+
+def _forget_own(agent_id: str, memory_id: str, asker: Asker, *, hidden: bool = False) -> Flow[None]:
     rows = yield from server.rows(agent_id, asker)
     mine = [row for row in rows if memory_id in row.ids]
-    if not mine:
+    if not mine and not hidden:
         raise NotFoundError(MERGED, status=404)
     yield from _delete(agent_id, mine, asker)
 

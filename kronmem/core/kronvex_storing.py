@@ -11,13 +11,13 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kronmem.core import kronvex_asides, kronvex_detection, memory_json
 from kronmem.core import kronvex_calls as server
-from kronmem.core import kronvex_detection, memory_json
 from kronmem.core import kronvex_repeats as repeats
 from kronmem.core.kronvex_bodies import store
 from kronmem.core.memory_json import WireMemory
 from kronmem.core.retry_after import clock
-from kronmem.core.steps import Aside, Asker, Flow, RepairJournal, local
+from kronmem.core.steps import Aside, Asker, Flow, local
 from kronmem.core.wire import Reply, status_error
 from kronmem.errors import (
     ConflictError,
@@ -49,6 +49,13 @@ NOT_ANEW = (
 )
 
 
+CHANGED = "This memory was changed or deleted by another call at the same moment. Nothing was changed: try again."
+
+
+class RowGoneError(ConflictError):
+    """The row to be stored anew is gone: another call has forgotten or replaced it meanwhile."""
+
+
 class TextRefusedError(InvalidInputError, InvalidRequestError):
     """A text that the service can never embed: bad input to a caller, a refusal for good to the outbox."""
 
@@ -70,6 +77,9 @@ def renew(draft: Draft, own: WireMemory, asker: Asker) -> Flow[Memory]:
     """Store a memory anew in the place of its own row, which comes back if that fails; `unsafe` was asked before."""
     repair = _Folded(draft, asker)
     memory = yield from repair.run(repair.renew(own))
+    if repair.forgotten:
+        yield from asker.ask(server.delete(draft.agent_id, memory.id))
+        raise RowGoneError(CHANGED, status=409)
     return memory.model_copy(update={"deduplicated": False})
 
 
@@ -78,30 +88,6 @@ def unsafe(own: WireMemory, asker: Asker) -> str | None:
     if own.ours is None:
         return "this one was not stored by kronmem"
     return "without an outbox that could lose it" if asker.journal is None else None
-
-
-def recover(journal: RepairJournal, asker: Asker) -> Flow[None]:
-    """Bring back the rows that a repair had set aside when its process was killed."""
-    for entry in (yield from local(journal.unfinished)):
-        yield from _bring_back(entry, asker)
-        yield from local(partial(journal.clear, entry))
-
-
-def resume(abandoned: list[Aside], asker: Asker) -> Flow[None]:
-    """Bring back the rows that a cancelled call of this client left deleted, within half of the time there is."""
-    while abandoned:
-        entry = abandoned.pop()
-        try:
-            yield from _bring_back(entry, asker, keep=asker.left() / 2)
-            if (journal := asker.journal) is not None:
-                yield from local(partial(journal.clear, entry))
-        except StatusError:
-            return  # the journal has it still
-        except BaseException as error:
-            abandoned.append(entry)
-            if isinstance(error, KronmemError):
-                return  # the next call tries again
-            raise
 
 
 def _tried_again(draft: Draft, refused: Reply, asker: Asker) -> Flow[Reply]:
@@ -145,6 +131,8 @@ class _Folded:
     former: tuple[str, ...] = ()
     deleted: int = 0
     looked: bool = False
+    forgotten: bool = False
+    """Somebody has forgotten the own row while it was deleted."""
 
     def run(self, work: Flow[Memory]) -> Flow[Memory]:
         """Do it, then bring back the rows that were set aside, whether it went well or not."""
@@ -156,7 +144,7 @@ class _Folded:
                 raise
             yield from self._restore([*self.aside])
             for entry in [*self.replaced]:
-                yield from self._clear(entry)
+                self.forgotten |= yield from self._clear(entry)
         except KronmemError:
             raise
         except BaseException:  # cancelled, so nothing more can be sent: the next call brings them back
@@ -177,18 +165,19 @@ class _Folded:
                     return self._known(own)
                 if change.anew is None:
                     return self._known((yield from self._patched(own, change)))
-                wanted = change.anew
                 if why := unsafe(own, self.asker):
                     raise ConflictError(NOT_ANEW.format(why=why), status=409)
-                yield from self._replace(own)
+                if (yield from self._replace(own)):
+                    wanted = change.anew
             stored = yield from self._store(wanted)
             if isinstance(stored, Memory):
                 return stored
             answer = stored
 
     def renew(self, own: WireMemory) -> Flow[Memory]:
-        """Store the draft in the place of the own row."""
-        yield from self._replace(own)
+        """Store the draft in the place of the own row; one that is gone was forgotten, and must not come back."""
+        if not (yield from self._replace(own)):
+            raise RowGoneError(CHANGED, status=409)
         stored = yield from self._store(self.draft)
         return stored if isinstance(stored, Memory) else (yield from self.settle(stored))
 
@@ -231,16 +220,21 @@ class _Folded:
         same = row.session_id == self.draft.session_id and repeats.same_words(row.content, self.draft.content)
         return same and not row.superseded and not repeats.ended(row, now)
 
-    def _replace(self, own: WireMemory) -> Flow[None]:
-        """Delete the own row, which comes back if it cannot be stored anew."""
-        former = dict.fromkeys((*self.former, *own.lineage))
-        self.former = tuple(one for one in former if one != self.draft.client_id)
-        yield from self._delete(Aside(self.draft.agent_id, own.id), self.replaced)
+    def _replace(self, own: WireMemory) -> Flow[bool]:
+        """Delete the own row, which comes back if it cannot be stored anew; False: it is gone already."""
+        deleted = yield from self._delete(self._entry(own), self.replaced)
+        if deleted:
+            former = dict.fromkeys((*self.former, *own.lineage))
+            self.former = tuple(one for one in former if one != self.draft.client_id)
+        return deleted
+
+    def _entry(self, row: WireMemory) -> Aside:
+        return kronvex_asides.new_entry(self.draft.agent_id, row.id)
 
     # ── rows in the way ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _set_aside(self, answer: _Answer) -> Flow[None]:
-        row, entry = answer.row, Aside(self.draft.agent_id, answer.row.id)
+        row, entry = answer.row, self._entry(answer.row)
         if repeats.ended(row, answer.now):  # the server sweeps it away within the hour
             yield from self._delete(entry, None)
             return
@@ -250,7 +244,8 @@ class _Folded:
             raise ConflictError(IN_THE_WAY.format(why="cannot be set aside without an outbox"), status=409)
         yield from self._delete(entry, self.aside)
 
-    def _delete(self, entry: Aside, noted: list[Aside] | None) -> Flow[None]:
+    def _delete(self, entry: Aside, noted: list[Aside] | None) -> Flow[bool]:
+        """Delete a row; False: another call has, and only that one may bring it back."""
         if self.deleted == MOST_ASIDE:
             raise ConflictError(IN_THE_WAY.format(why=f"is one of more than {MOST_ASIDE}"), status=409)
         if self.asker.left() < 2 * LEAST_TIME:
@@ -264,31 +259,27 @@ class _Folded:
         try:
             yield from self.asker.ask(server.delete(entry.agent_id, entry.memory_id))
         except NotFoundError:
-            return
+            if noted is not None:
+                yield from self._clear(entry)
+            return False
+        return True
 
     def _restore(self, entries: list[Aside]) -> Flow[None]:
         """Bring rows back; one that cannot be brought back now stays in the journal, and the next call tries again."""
         for entry in entries[::-1]:
             try:
-                yield from _bring_back(entry, self.asker)
+                yield from kronvex_asides.bring_back(entry, self.asker)
             except KronmemError:
                 self.asker.abandoned.append(entry)
                 continue
-            yield from self._clear(entry)
+            self._ended(entry)
 
-    def _clear(self, entry: Aside) -> Flow[None]:
-        try:
-            if (journal := self.asker.journal) is not None:
-                yield from local(partial(journal.clear, entry))
-        except KronmemError:
-            pass  # the next start finds the row restored, and clears it then
+    def _clear(self, entry: Aside) -> Flow[bool]:
+        """Drop an entry; True: its row was forgotten meanwhile."""
+        forgotten = yield from kronvex_asides.cleared(entry, self.asker)
+        self._ended(entry)
+        return forgotten
+
+    def _ended(self, entry: Aside) -> None:
         for noted in (self.aside, self.replaced):
             noted[:] = [one for one in noted if one != entry]
-
-
-def _bring_back(entry: Aside, asker: Asker, keep: float = 0.0) -> Flow[None]:
-    try:
-        yield from asker.ask(server.restore(entry.agent_id, entry.memory_id), keep)
-    except StatusError as error:
-        if error.status not in (404, 409):  # gone for good, or not deleted
-            raise

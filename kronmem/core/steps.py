@@ -58,6 +58,10 @@ class Aside:
 
     agent_id: str
     memory_id: str
+    number: int = 0
+    """Tells the repairs of one process apart: two may find the same row in their way, and each ends its own entry."""
+    holder: str = ""
+    """The process of the repair; empty: this one."""
 
 
 class RepairJournal(Protocol):
@@ -67,8 +71,28 @@ class RepairJournal(Protocol):
         """Note an entry; it is on disk when this returns."""
         ...
 
-    def clear(self, entry: Aside) -> None:
-        """Drop an entry when its memory is back or replaced."""
+    def clear(self, entry: Aside) -> bool:
+        """Drop an entry when its memory is back or replaced; True: that was forgotten meanwhile."""
+        ...
+
+    def take_over(self, left: Aside, entry: Aside) -> bool:
+        """Note an unfinished entry as this one of our own; False: somebody else has, or it is done."""
+        ...
+
+    def give_back(self, entry: Aside) -> None:
+        """Let an entry be unfinished again."""
+        ...
+
+    def noted(self, agent_id: str) -> list[Aside]:
+        """The entries of an agent, whoever works on them."""
+        ...
+
+    def forget(self, entry: Aside) -> bool:
+        """Mark the entries of its memory, which must not come back; False: there was nothing to mark."""
+        ...
+
+    def is_forgotten(self, entry: Aside) -> bool:
+        """Is it marked?"""
         ...
 
     def unfinished(self) -> list[Aside]:

@@ -189,8 +189,9 @@ class Delivery:
 
     def _work(self, sender: Sender) -> float:
         if self._given_back:
-            rows, self._given_back = self._given_back, []
+            rows = list(self._given_back)
             self.file.release(rows)
+            del self._given_back[: len(rows)]  # after it: a busy file is tried again; others may add to it meanwhile
         self._name_stranded(sender)
         if (resting := sender.wait()) > 0:
             return resting
@@ -225,8 +226,11 @@ class Delivery:
     def _deliver(self, sender: Sender, rows: Sequence[Waiting], ends: float, *, forced: bool = False) -> bool:
         claimed = time.monotonic()
         while rows:
-            if time.monotonic() - claimed > LEASE / 3:
+            # By either clock: a process that slept with its machine does not see it by the first.
+            if time.monotonic() - claimed > LEASE / 3 or time.time() > rows[0].lease - LEASE / 3:
                 rows, claimed = self._within(ends).renew(rows), time.monotonic()
+                if not rows:  # another process has them
+                    return False
             row, *rest = rows
             if sender.left or ends <= time.monotonic():
                 self._within(ends).release(rows)

@@ -286,11 +286,15 @@ class OutboxFile:
         self._note(work)
 
     def renew(self, claimed: Sequence[Waiting]) -> list[Waiting]:
-        """Hold on to claimed rows for another lease."""
-        now = self._now()
-        values = [(now + LEASE, now, row.seq) for row in claimed]
-        self._change("UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", values)
-        return [replace(row, lease=now + LEASE) for row in claimed]
+        """Hold on to claimed rows for another lease; those that were claimed by another since are not in the answer."""
+
+        def work(db: Connection) -> list[Waiting]:
+            now = self._now()
+            sql = "UPDATE waiting SET lease = ?, noted = ? WHERE seq = ? AND lease = ?"
+            kept = [row for row in claimed if db.execute(sql, (now + LEASE, now, row.seq, row.lease)).rowcount]
+            return [replace(row, lease=now + LEASE) for row in kept]
+
+        return self._note(work)
 
     def bury(self, row: Waiting, error: str) -> None:
         """Set a row aside as a dead letter, out of the way of the others."""
@@ -349,17 +353,21 @@ class OutboxFile:
         """
         where = " WHERE service = ? AND mark = ? AND agent = ? AND id = ?"
         values = (lane.service, lane.mark, agent_id, client_id)
-        dead = f"SELECT 1 FROM waiting{where} AND dead = 1 AND {_SENT}"
-        unsure = self.read(lambda db: db.execute(dead, values).fetchone()) is not None
-        taken = self._withdraw(where, values) > 0
-        return None if taken and unsure else taken
+
+        def work(db: Connection) -> bool | None:
+            dead = db.execute(f"SELECT 1 FROM waiting{where} AND dead = 1 AND {_SENT}", values).fetchone()
+            taken = _withdraw(db, where, values) > 0
+            return None if taken and dead is not None else taken
+
+        return self.write(work) if self._is_any(where, values) else False
 
     def cancel_all(self, lane: Lane, agent_id: str, session_id: str | None, before: float | None = None) -> int:
         """Take back everything of an agent, of one session of it, or from before a time."""
         bounds = {" AND session = ?": session_id, " AND created < ?": before}
         given = {clause: value for clause, value in bounds.items() if value is not None}
         where = " WHERE service = ? AND mark = ? AND agent = ?" + "".join(given)
-        return self._withdraw(where, (lane.service, lane.mark, agent_id, *given.values()))
+        values = (lane.service, lane.mark, agent_id, *given.values())
+        return self.write(lambda db: _withdraw(db, where, values)) if self._is_any(where, values) else 0
 
     def erase(self, lane: Lane, agent_id: str) -> bool:
         """Drop every row of an agent and the ids of those delivered, down to the bytes; False: one is under way."""
@@ -380,17 +388,10 @@ class OutboxFile:
         values = (lane.service, lane.mark, agent_id)
         return self.read(lambda db: db.execute(sql, values).fetchone()) is not None
 
-    def _withdraw(self, where: str, values: tuple[str | float, ...]) -> int:
+    def _is_any(self, where: str, values: tuple[str | float, ...]) -> bool:
         # Looked for first: reading needs no lock, and most of the time there is nothing to take back.
-        if self.read(lambda db: db.execute(f"SELECT 1 FROM waiting{where} LIMIT 1", values).fetchone()) is None:
-            return 0
-
-        def work(db: Connection) -> int:
-            # A row that may be stored although nobody heard so is sent once more, then forgotten.
-            sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND dead = 0 AND {_SENT}", values).rowcount
-            return sent + db.execute(f"DELETE FROM waiting{where} AND (cancelled = 0 OR dead = 1)", values).rowcount
-
-        return self.write(work)
+        found = self.read(lambda db: db.execute(f"SELECT 1 FROM waiting{where} LIMIT 1", values).fetchone())
+        return found is not None
 
     def waits(self, lane: Lane, agent_id: str, client_id: str) -> bool:
         """Is the memory of this id still to be delivered?"""
@@ -485,6 +486,12 @@ _SENT = "(lease > 0 OR seq IN (SELECT seq FROM sent))"
 """Of rows in `waiting`: the service may have it."""
 
 
+def _withdraw(db: Connection, where: str, values: tuple[str | float, ...]) -> int:
+    # A row that may be stored although nobody heard so is sent once more, then forgotten.
+    sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND dead = 0 AND {_SENT}", values).rowcount
+    return sent + db.execute(f"DELETE FROM waiting{where} AND (cancelled = 0 OR dead = 1)", values).rowcount
+
+
 def _taken(path: str, draft: Draft, by: str) -> ConflictError:
     message = f"the id {draft.client_id} waits in {path} for {by}: choose another id, or drop that one"
     return ConflictError(message, status=409)
@@ -539,8 +546,10 @@ def _until(delay: Delay, now: float) -> tuple[float, float]:
 
 
 def _pause(db: Connection, lane: Lane, seconds: float, now: float) -> None:
+    """Pause the lane, for no less than it is: another thread may have heard of a longer limit."""
     if seconds > 0:
-        db.execute("INSERT OR REPLACE INTO pause VALUES(?, ?, ?, ?)", (lane.service, lane.mark, now + seconds, now))
+        until = now + max(seconds, _paused(db, lane, now))
+        db.execute("INSERT OR REPLACE INTO pause VALUES(?, ?, ?, ?)", (lane.service, lane.mark, until, now))
 
 
 def _paused(db: Connection, lane: Lane, now: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import secrets
+import threading
 import time
 from dataclasses import dataclass, field, replace
 
@@ -53,6 +54,8 @@ class Sender:
     """When it last failed on a row, by the row's number."""
     link: Link = field(init=False)
     _lane: tuple[int, Lane] | None = None
+    _restoring: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         # One attempt each, past the client's breaker: the outbox has its own, longer patience.
@@ -90,14 +93,26 @@ class Sender:
 
     def restore(self, timeout: float) -> None:
         """Bring back memories that a repair of a killed process has set aside; failed ones are tried again later."""
-        if self.left or time.monotonic() < self.restored_until:
+        ends = time.monotonic() + timeout
+        if not self._is_to_restore():
+            while self._restoring and time.monotonic() < ends:
+                time.sleep(0.002)  # another thread is at it: who asked for a flush finds them restored
             return
-        self.restored_until = time.monotonic() + PAUSED
         try:
             drive(flows.recover(self.link, timeout), self.transport)
         except KronmemError as error:
             self.restored_until = time.monotonic() + RESTORE_AGAIN
             log.warning("memories that were set aside for a moment wait to be restored (%s)", error)
+        finally:
+            self._restoring = False
+
+    def _is_to_restore(self) -> bool:
+        with self._lock:
+            if self.left or self._restoring or time.monotonic() < self.restored_until:
+                return False
+            self._restoring = True
+            self.restored_until = time.monotonic() + PAUSED
+            return True
 
     def wait(self) -> float:
         """Seconds for which nothing should be sent: the key was refused, or the circuit breaker is open."""

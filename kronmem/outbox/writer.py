@@ -86,7 +86,7 @@ class OutboxWriter:
         self._service, self._key = service, key
         self._make_transport, self._breaker, self._timeout = transport, breaker, timeout
         self._names = names or Names()
-        self.journal = OutboxJournal(self._opened)
+        self.journal = OutboxJournal(self._opened, exists=self.exists)
         self._joined: tuple[Delivery, Sender] | None = None
         self._closed = False
         self._told = False

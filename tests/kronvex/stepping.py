@@ -26,12 +26,35 @@ class Disk:
     """A journal that outlives its process."""
 
     entries: list[Aside] = field(default_factory=list)
+    forgotten: list[Aside] = field(default_factory=list)
 
     def put(self, entry: Aside) -> None:
         self.entries.append(entry)
 
-    def clear(self, entry: Aside) -> None:
+    def clear(self, entry: Aside) -> bool:
         self.entries = [one for one in self.entries if one != entry]
+        return entry in self.forgotten
+
+    def take_over(self, left: Aside, entry: Aside) -> bool:
+        there = left in self.entries
+        self.entries = [entry if one == left else one for one in self.entries]
+        self.forgotten += [entry] if left in self.forgotten else []
+        return there
+
+    def give_back(self, entry: Aside) -> None:
+        """It is listed all the time."""
+
+    def noted(self, agent_id: str) -> list[Aside]:
+        return [one for one in self.entries if one.agent_id == agent_id]
+
+    def forget(self, entry: Aside) -> bool:
+        same = [one for one in self.entries if (one.agent_id, one.memory_id) == (entry.agent_id, entry.memory_id)]
+        marked = [one for one in same if one not in self.forgotten]
+        self.forgotten += marked
+        return bool(marked)
+
+    def is_forgotten(self, entry: Aside) -> bool:
+        return entry in self.forgotten
 
     def unfinished(self) -> list[Aside]:
         return list(self.entries)

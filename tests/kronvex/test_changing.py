@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from kronmem import ConflictError, NotFoundError, UnsupportedError
+from kronmem import Client, ConflictError, NotFoundError, UnsupportedError
 from kronmem.core import calls, flows
 from tests.kronvex.stepping import Disk, Killed, Process
 from tests.kronvex.stores import START, counted, mark, row
@@ -171,16 +176,30 @@ def test_a_change_never_hides_another_memory_nor_revives_a_superseded_one(client
         client.update("alice", newer.id, pinned=True)
 
 
-def test_a_kill_at_any_step_of_a_change_loses_nothing_and_doubles_nothing() -> None:
+@pytest.mark.parametrize(
+    ("session_id", "pinned", "change", "in_the_way"),
+    [
+        ("ours", False, {"pinned": True}, {"session_id": "theirs", "pinned": True}),
+        ("ours", True, {"pinned": False}, {"superseded_by": "newer"}),
+        (None, False, {"memory_type": "decision"}, {"session_id": "theirs", "pinned": True}),
+        (None, True, {"memory_type": "recipe", "pinned": False}, {"superseded_by": "newer"}),
+    ],
+)
+def test_a_kill_at_any_step_of_a_change_loses_nothing_and_doubles_nothing(
+    session_id: str | None, pinned: bool, change: dict[str, Any], in_the_way: dict[str, Any]
+) -> None:
+    changed = calls.MemoryChange(**change)
     for kill_before in range(100):
         server, disk = KronvexServer(clock=lambda: START), Disk()
         agent = Agent("alice", server.key, START)
         server.agents.append(agent)
-        theirs = row(agent, "alpha bravo", session_id="theirs", metadata=mark("k2"), pinned=True)
-        ours = row(agent, "alpha bravo", session_id="ours", metadata=mark("k1", pinned=False), pinned=True)
-        doomed, change = Process(server, disk, kill_before), calls.MemoryChange(pinned=True)
+        theirs = row(agent, "alpha bravo", metadata=mark("k2"), **in_the_way)
+        flag = {} if pinned or session_id is None else {"pinned": False}
+        kept: dict[str, Any] = {"metadata": mark("k1", **flag), "pinned": pinned or bool(flag)}
+        ours = row(agent, "alpha bravo", session_id=session_id, **kept)
+        doomed = Process(server, disk, kill_before)
         try:
-            doomed.drive(flows.update("alice", ours.id, doomed.link, 10.0, change))
+            doomed.drive(flows.update("alice", ours.id, doomed.link, 10.0, changed))
         except Killed:
             pass
         else:
@@ -191,8 +210,108 @@ def test_a_kill_at_any_step_of_a_change_loses_nothing_and_doubles_nothing() -> N
         heir.recover()
         heir.call(calls.recall("alice", "alpha bravo", 20, calls.MemoryFilter(), None, most=20))
         assert not theirs.deleted
-        (left,) = [one for one in agent.kept() if one.session_id == "ours"]
-        assert (left.content, disk.entries) == ("alpha bravo", []), kill_before
-        assert heir.drive(flows.update("alice", ours.id, heir.link, 10.0, change)).pinned
+        (left,) = [one for one in agent.kept() if one is not theirs]
+        assert (left.content, left.session_id, disk.entries) == ("alpha bravo", session_id, []), kill_before
+        done = heir.drive(flows.update("alice", ours.id, heir.link, 10.0, changed))
+        assert {name: getattr(done, name) for name in change} == change
+        assert (theirs.deleted, len(agent.kept()), disk.entries) == (False, 2, [])
     else:
         pytest.fail("it never came to its end")
+
+
+def test_what_a_cancelled_change_had_deleted_is_back_with_the_next_call() -> None:
+    change = calls.MemoryChange(pinned=True)
+    for kill_before in range(100):
+        server, disk = KronvexServer(clock=lambda: START), Disk()
+        server.agents.append(agent := Agent("alice", server.key, START))
+        theirs = row(agent, "alpha bravo", session_id="theirs", metadata=mark("k2"), pinned=True)
+        ours = row(agent, "alpha bravo", session_id="ours", metadata=mark("k1", pinned=False), pinned=True)
+        process = Process(server, disk, kill_before, cancelled=True)
+        try:
+            process.drive(flows.update("alice", ours.id, process.link, 10.0, change))
+        except Killed:
+            pass
+        else:
+            break
+        process.kill_before = None
+        found = process.call(calls.recall("alice", "alpha bravo", 20, calls.MemoryFilter(), None, most=20))
+        assert sorted(hit.memory.session_id or "" for hit in found) == ["ours", "theirs"], kill_before
+        assert (disk.entries, process.link.abandoned) == ([], []), kill_before
+        assert process.drive(flows.update("alice", ours.id, process.link, 10.0, change)).pinned
+        assert (theirs.deleted, len(agent.kept())) == (False, 2)
+    else:
+        pytest.fail("it never came to its end")
+
+
+# ── two calls at the same moment ─────────────────────────────────────────────────────────────────────────────────
+
+
+def meanwhile(server: KronvexServer, request: str, work: Callable[[], object]) -> None:
+    """Let another thread finish its work before the next such request is answered."""
+    left, wanted = [work], request
+
+    def on_request(request: Any) -> None:
+        if left and (request.method == wanted or request.path.endswith(wanted)):
+            thread = threading.Thread(target=left.pop())
+            thread.start()
+            thread.join()
+
+    server.on_request = on_request
+
+
+@pytest.fixture
+def other(server: KronvexServer, tmp_path: Path) -> Iterator[Client]:
+    """Another client, as in another process."""
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "other.db") as client:
+        yield client
+
+
+def test_what_is_forgotten_while_it_is_changed_does_not_come_back(
+    server: KronvexServer, client: Any, alice: Agent, other: Client
+) -> None:
+    ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
+    meanwhile(server, "DELETE", lambda: other.forget("alice", ours.id))
+    with pytest.raises(NotFoundError):
+        client.update("alice", ours.id, pinned=True)
+    assert "quartz bicycle lamp" not in [one.content for one in alice.kept()]
+
+
+def test_what_is_forgotten_while_its_row_is_replaced_does_not_come_back(
+    server: KronvexServer, client: Any, alice: Agent
+) -> None:
+    ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
+    meanwhile(server, "/remember", lambda: client.forget("alice", ours.id))
+    with pytest.raises(NotFoundError):
+        client.update("alice", ours.id, pinned=True)
+    assert "quartz bicycle lamp" not in [one.content for one in alice.kept()]
+
+
+def test_of_two_changes_at_once_neither_is_lost(
+    server: KronvexServer, client: Any, alice: Agent, other: Client
+) -> None:
+    ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
+    meanwhile(server, "DELETE", lambda: other.update("alice", ours.id, pinned=True))
+    changed = client.update("alice", ours.id, memory_type="decision")
+    (kept,) = [one for one in client.memories("alice") if one.content == "quartz bicycle lamp"]
+    for one in (changed, kept):
+        assert (one.pinned, one.memory_type) == (True, "decision")
+
+
+def test_a_change_that_others_are_always_ahead_of_is_a_conflict(
+    server: KronvexServer, client: Any, alice: Agent, other: Client
+) -> None:
+    ours = client.remember("alice", "quartz bicycle lamp", session_id="s")
+    kinds, busy = count(), threading.Lock()
+
+    def on_request(request: Any) -> None:
+        if request.method == "DELETE" and busy.acquire(blocking=False):
+            change = partial(other.update, "alice", ours.id, memory_type=f"kind{next(kinds)}")
+            thread = threading.Thread(target=change)
+            thread.start()
+            thread.join()
+            busy.release()
+
+    server.on_request = on_request
+    with pytest.raises(ConflictError, match="at the same moment"):
+        client.update("alice", ours.id, pinned=True)
+    assert [one.memory_type for one in client.memories("alice", session_id="s")] == ["kind2"]

@@ -22,6 +22,7 @@ from kronmem.core import calls
 from kronmem.core.agent_names import Flight
 from kronmem.core.exchange import Link, Pause, exchange
 from kronmem.core.wire import Reply
+from tests.kronvex.stepping import Killed, Process, draft
 from tests.services import KronvexServer
 from tests.shells import shell
 
@@ -195,6 +196,61 @@ def test_two_first_names_at_once_do_not_share_the_one_agent() -> None:
         mine = next(agent for agent in server.agents if agent.owner == server.key)
         assert [row.content for row in mine.rows] == [f"memory of {mine.name}"]
         assert len(failed) == 1
+
+
+def test_two_first_names_of_two_processes_do_not_share_the_one_agent() -> None:
+    """Another process takes the agent, as a whole or in part, between any two steps of ours."""
+    for mine in range(1, 100):
+        for others in range(1, 14):
+            server = KronvexServer(plan="demo")
+            first, second = Process(server, None, mine), Process(server, None, others)
+            flows = [Half(first, "alice"), Half(second, "bob")]
+            for flow in (*flows, *flows):  # each up to its step, then each to its end
+                flow.go_on()
+            agent = next(one for one in server.agents if one.owner == server.key)
+            stored = [row.content for row in agent.rows]
+            assert stored in ([], ["alice"], ["bob"]), (mine, others)
+            assert not stored or agent.name == stored[0], (mine, others)
+        if flows[0].was_whole:
+            return
+    pytest.fail("it never came to its end")
+
+
+class Half:
+    """A first store that stops before a step and can be gone on with."""
+
+    def __init__(self, process: Process, name: str) -> None:
+        self.process, self.was_whole, self.over = process, False, False
+        self.flow = exchange(calls.remember(draft(name, name, name)), process.link, 10.0)
+        self.step: Any = next(self.flow)
+
+    def go_on(self) -> None:
+        try:
+            while not self.over and self.process.steps != self.process.kill_before:
+                self.process.steps += 1
+                self.step = self.flow.send(self.process._do(self.step))
+        except (StopIteration, QuotaError):
+            self.was_whole, self.over = self.process.kill_before is not None, True
+        self.process.kill_before = None
+
+
+@pytest.mark.parametrize("plan", ["builder", "demo"])
+def test_a_kill_at_any_step_of_a_first_store_leaves_one_agent_for_the_next_process(plan: str) -> None:
+    for kill_before in range(100):
+        server = KronvexServer(plan=plan)
+        doomed, wanted = Process(server, None, kill_before), draft("alice", "mine", "alpha bravo")
+        try:
+            doomed.call(calls.remember(wanted))
+        except Killed:
+            pass
+        else:
+            assert kill_before > 4
+            break
+        Process(server, None).call(calls.remember(wanted))
+        mine = [agent for agent in server.agents if agent.owner == server.key]
+        assert [(agent.name, len(agent.rows)) for agent in mine] == [("alice", 1)], kill_before
+    else:
+        pytest.fail("it never came to its end")
 
 
 def test_a_uuid_of_the_users_own_is_a_name_at_the_server_too(kind: str) -> None:

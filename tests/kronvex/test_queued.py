@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from kronmem.outbox.lease import AHEAD
 from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.repair_journal import OutboxJournal
 from tests.kronvex.stores import START, mark, row
+from tests.outbox.services import until
 from tests.services import KronvexServer
 from tests.services.rows import Agent
 from tests.shells import shell
@@ -184,6 +187,83 @@ def test_a_repair_that_begins_while_the_thread_looks_for_unfinished_ones_is_left
     file.close()
 
 
+def test_two_repairs_with_the_same_row_in_their_way_end_their_own_entries_only(tmp_path: Path) -> None:
+    """A kill of the second, when the first is done, would otherwise cost the row."""
+    file = OutboxFile(str(tmp_path / "o.db"))
+    lane = file.lane("http://a", "key")
+    journal = OutboxJournal(lambda: (file, lane))
+    later = OutboxJournal(lambda: (file, lane), lambda: time.time() + 3600)
+    first, second = Aside("alice", "m", 1), Aside("alice", "m", 2)
+    journal.put(first)
+    journal.put(second)
+    journal.clear(first)
+    assert later.unfinished() == [second]
+    OutboxJournal(lambda: (file, lane), lambda: time.time() - 3600).put(first)
+    assert journal.unfinished() == []  # the second works on it
+    journal.clear(second)
+    assert journal.unfinished() == [first]
+    file.close()
+
+
+def test_an_unfinished_repair_is_taken_over_by_one_process_only(tmp_path: Path) -> None:
+    """The slower one of two would restore a memory behind a forget."""
+    file = OutboxFile(str(tmp_path / "o.db"))
+    lane, entry = file.lane("http://a", "key"), Aside("alice", "m", 1)
+    journal = OutboxJournal(lambda: (file, lane))
+    OutboxJournal(lambda: (file, lane), lambda: time.time() - 3600).put(entry)
+    (left,) = journal.unfinished()
+    first, second = Aside("alice", "m", 2), Aside("alice", "m", 3)
+    assert [journal.take_over(left, first), journal.take_over(left, second)] == [True, False]
+    assert journal.unfinished() == []
+    journal.give_back(first)
+    assert journal.unfinished() == [first]
+    journal.clear(first)
+    assert not journal.take_over(first, second)
+    file.close()
+
+
+def test_an_entry_of_the_journal_can_be_marked_as_forgotten_by_any_process(tmp_path: Path) -> None:
+    file = OutboxFile(str(tmp_path / "o.db"))
+    lane, other = file.lane("http://a", "key"), file.lane("http://a", "another key")
+    journal, entry = OutboxJournal(lambda: (file, lane)), Aside("alice", "m", 1)
+    assert (journal.noted("alice"), journal.is_forgotten(entry), journal.forget(entry)) == ([], False, False)
+    journal.put(entry)
+    assert journal.noted("bob") == OutboxJournal(lambda: (file, other)).noted("alice") == []
+    assert journal.noted("alice") == [entry]
+    read, entry = entry, Aside("alice", "m", 2)
+    journal.take_over(read, entry)  # since it was read
+    assert [journal.forget(read), journal.forget(read), journal.is_forgotten(entry)] == [True, False, True]
+    assert [journal.clear(entry), journal.clear(entry)] == [True, False]
+    assert OutboxJournal(lambda: (file, lane), exists=lambda: False).noted("alice") == []
+    file.close()
+
+
+@pytest.mark.slow  # a store that runs into its deadline
+def test_what_a_stalled_store_of_the_queue_left_twice_is_one_memory_and_forgotten_by_its_id(
+    kind: str, tmp_path: Path
+) -> None:
+    """The first store is finished by the server when its repeat has been stored."""
+    stores, repeated = count(1), threading.Event()
+
+    def stall(handler: str) -> None:
+        if handler == "remember":
+            if next(stores) == 1:
+                repeated.wait(WAIT)
+            else:
+                repeated.set()
+
+    with KronvexServer(habits=["races"], gap=stall) as server:
+        with shell(kind, server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=2.0) as client:
+            queued = client.remember_later("alice", "alpha bravo")
+            assert client.outbox.flush(WAIT) == 0
+            (alice,) = server.agents
+            until(lambda: len(alice.rows) == 2, WAIT)
+            assert [one.metadata["kronmem"]["id"] for one in alice.rows] == [queued] * 2
+            assert [one.content for one in client.memories("alice")] == ["alpha bravo"]
+            client.forget("alice", queued)
+            assert alice.kept() == []
+
+
 CHILD = """
     import sys
     from kronmem import Client
@@ -191,6 +271,41 @@ CHILD = """
         client.remember_later("alice", "alpha bravo", session_id="ours", tags=["y"])
         client.outbox.flush(30)
 """
+
+
+CHANGE = """
+    import sys
+    from kronmem import Client
+    with Client(sys.argv[1], api_key=sys.argv[2], outbox=sys.argv[3], timeout=30) as client:
+        client.update("alice", sys.argv[4], pinned=True)
+"""
+
+
+@pytest.mark.slow  # a process each; the same is stepped through in test_changing.py
+@pytest.mark.parametrize("where", ["DELETE", "/remember", "/restore"])
+def test_a_process_killed_in_a_change_costs_nothing(server: KronvexServer, tmp_path: Path, where: str) -> None:
+    server.agents.append(alice := Agent("alice", server.key, START))
+    theirs = row(alice, "alpha bravo", session_id="theirs", metadata=mark("k2"), pinned=True)
+    ours = row(alice, "alpha bravo", session_id="ours", metadata=mark("k1", pinned=False), pinned=True)
+    child: list[subprocess.Popen[bytes]] = []
+
+    def kill(request: Any) -> None:
+        if child and (request.method == where or request.path.endswith(where)):
+            os.kill(child.pop().pid, signal.SIGKILL)
+
+    arguments = [server.url, server.key, str(tmp_path / "o.db"), ours.id]
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CHANGE), *arguments])
+    child.append(process)
+    server.on_request = kill
+    assert process.wait(WAIT) == -signal.SIGKILL
+    server.on_request = None
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+        assert client.outbox.flush(WAIT) == 0
+        found = {(one.content, one.session_id) for one in client.memories("alice")}
+        assert found == {("alpha bravo", "theirs"), ("alpha bravo", "ours")}
+        assert client.update("alice", ours.id, pinned=True).pinned
+    assert not theirs.deleted
+    assert len(alice.kept()) == 2
 
 
 @pytest.mark.slow  # a process each; the same is stepped through in test_storing.py

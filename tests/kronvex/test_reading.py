@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from kronmem import NotFoundError
-from tests.kronvex.stores import counted, mark, row
+from kronmem.core import calls
+from tests.kronvex.stepping import Killed, Process
+from tests.kronvex.stores import START, counted, mark, row
 from tests.services import KronvexServer
 from tests.services.raw import RawServer, respond
 from tests.services.rows import Agent
@@ -166,6 +169,31 @@ def test_forgetting_one_of_two_forgets_both_and_nothing_else(client: Any, alice:
     other = row(alice, "50% of alpha_bravo\nis \\ ours", session_id="s", metadata=mark("k2"))
     client.forget("alice", second.id)
     assert (first.deleted, second.deleted, other.deleted) == (True, True, False)
+
+
+@pytest.mark.parametrize("how", ["forget", "recall"])
+def test_a_kill_at_any_step_leaves_duplicates_that_the_next_process_removes(how: str) -> None:
+    for kill_before in range(100):
+        server = KronvexServer()
+        server.agents.append(agent := Agent("alice", server.key, START))
+        first, *_ = (row(agent, "alpha bravo", metadata=mark("k1")) for _ in range(3))
+        theirs = row(agent, "alpha bravo", session_id="s", metadata=mark("k2"))
+        everything = calls.recall("alice", "alpha bravo", 5, calls.MemoryFilter(), None, most=20)
+        call = calls.forget("alice", first.id) if how == "forget" else everything
+        doomed, heir = Process(server, None, kill_before), Process(server, None)
+        try:
+            doomed.call(call)
+        except Killed:
+            pass
+        else:
+            assert kill_before > 4
+            break
+        with suppress(NotFoundError):  # all are gone
+            heir.call(call)
+        left = [theirs] if how == "forget" else [first, theirs]
+        assert agent.kept() == left, kill_before
+    else:
+        pytest.fail("it never came to its end")
 
 
 def test_rows_of_others_that_look_alike_are_not_duplicates(client: Any, alice: Agent) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from kronmem import ConflictError, DeadlineError, InvalidInputError, Retry, ServerError
-from kronmem.core import calls
+from kronmem import ConflictError, DeadlineError, InvalidInputError, QuotaError, Retry, ServerError
+from kronmem.core import calls, flows
+from kronmem.core.steps import Aside
+from kronmem.core.wire import Reply
 from tests.kronvex.stepping import Disk, Killed, Process, draft
 from tests.kronvex.stores import counted, mark, row
 from tests.services import KronvexServer
@@ -134,6 +137,55 @@ def test_what_was_set_aside_is_restored_when_the_store_fails(
         client.remember("alice", "alpha bravo", session_id="ours")
     assert [one.id for one in client.memories("alice", session_id="theirs")] == [theirs.id]
     assert disk.entries == []
+
+
+def test_a_row_that_is_forgotten_before_it_is_set_aside_is_not_restored(
+    server: KronvexServer, client: Any, alice: Agent, disk: Disk
+) -> None:
+    """Only the call that deleted a row may bring it back; one that finds it gone does not know why."""
+    theirs = client.remember("alice", "alpha bravo", session_id="theirs")
+
+    def forget_and_fail(request: Any) -> None:
+        if request.method == "DELETE":
+            next(one for one in alice.rows if one.id == theirs.id).deleted = True
+            server.limits.month = 0
+
+    server.on_request = forget_and_fail
+    with pytest.raises(QuotaError):
+        client.remember("alice", "alpha bravo", session_id="ours")
+    assert ([one.content for one in alice.kept()], disk.entries) == (["the very first memory"], [])
+
+
+@pytest.mark.parametrize(
+    ("take_back", "stays"),
+    [
+        (lambda client, theirs, own: client.forget("alice", theirs), False),
+        (lambda client, theirs, own: client.forget("alice", own), False),
+        (lambda client, theirs, own: client.clear("alice"), False),
+        (lambda client, theirs, own: client.clear("alice", session_id="theirs"), False),
+        (lambda client, theirs, own: client.clear("alice", session_id="somebody else's"), True),
+    ],
+)
+def test_what_is_forgotten_while_it_is_set_aside_does_not_come_back(
+    server: KronvexServer, client: Any, alice: Agent, disk: Disk, take_back: Any, stays: bool
+) -> None:
+    own = "0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d"
+    theirs = client.remember("alice", "alpha bravo", session_id="theirs", memory_id=own)
+    second = iter([False, True])
+
+    def on_request(request: Any) -> None:
+        if request.path.endswith("/remember") and next(second, False):
+            thread = threading.Thread(target=lambda: answers.append(take_back(client, theirs.id, own)))
+            thread.start()
+            thread.join()
+
+    answers: list[int | None] = []
+    server.on_request = on_request
+    assert client.remember("alice", "alpha bravo", session_id="ours").session_id == "ours"
+    found = {one.session_id for one in alice.kept() if one.content == "alpha bravo"}
+    assert found == ({"ours", "theirs"} if stays else {"ours"})
+    assert (len(answers), disk.entries) == (1, [])
+    assert answers[0] in ([0] if stays else [None, 1, 2])  # `clear` counts it
 
 
 # ── a dead row ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -290,6 +342,31 @@ def test_an_id_is_looked_for_to_the_end_after_a_walk_that_broke_off(
             here.remember("alice", "charlie delta", memory_id=own)
 
 
+class Beside(Process):
+    """Another thread, in the middle of its own look, adds the newest row to the ids that both know."""
+
+    held: dict[str, tuple[frozenset[str], int]] | None = None
+    newest: str
+
+    def _do(self, step: Any) -> Any:
+        if self.held is not None and not self.link.names.known_ids["alice"]:
+            self.held[self.newest] = (frozenset(), 0)
+        return super()._do(step)
+
+
+def test_an_id_is_looked_for_to_the_end_beside_another_thread(server: KronvexServer) -> None:
+    server.agents.append(agent := Agent("alice", server.key, NOW))
+    row(agent, "alpha bravo", metadata=mark("mine"))
+    for number in range(120):
+        row(agent, f"{number} thing{number}")
+    process = Beside(server, Disk())
+    process.newest = agent.rows[-1].id
+    process.call(calls.remember(draft("alice", "other", "echo foxtrot", own_id=True)))
+    process.held = process.link.names.known_ids["alice"]
+    with pytest.raises(ConflictError, match="already used"):
+        process.call(calls.remember(draft("alice", "mine", "charlie delta", own_id=True)))
+
+
 def test_a_memory_keeps_the_newest_of_its_former_ids(client: Any, alice: Agent) -> None:
     known = [client.remember("alice", "alpha bravo", metadata={"n": number}).id for number in range(16)]
     (kept,) = [one for one in alice.kept() if one.content == "alpha bravo"]
@@ -380,6 +457,11 @@ def other_words(agent: Agent) -> tuple[calls.Draft, list[Row]]:
     return draft("alice", "mine", "alpha bravo"), [row(agent, "bravo alpha", metadata=mark("k1"))]
 
 
+def ran_out(agent: Agent) -> tuple[calls.Draft, list[Row]]:
+    row(agent, "alpha bravo", metadata=mark("k1"), expires_at=NOW - timedelta(minutes=1), deleted=False)
+    return draft("alice", "mine", "alpha bravo"), []
+
+
 def own_row(agent: Agent) -> tuple[calls.Draft, list[Row]]:
     row(agent, "alpha bravo", metadata=mark("k1", tags=["x"]))
     return draft("alice", "mine", "alpha bravo", tags=("y",)), []
@@ -392,7 +474,7 @@ def own_row_and_another(agent: Agent) -> tuple[calls.Draft, list[Row]]:
 
 
 @pytest.mark.parametrize(
-    "scene", [other_session, two_other_sessions, superseded, other_words, own_row, own_row_and_another]
+    "scene", [other_session, two_other_sessions, superseded, ran_out, other_words, own_row, own_row_and_another]
 )
 def test_a_kill_at_any_step_loses_nothing_and_doubles_nothing(scene: Scene) -> None:
     for kill_before in range(100):
@@ -417,9 +499,81 @@ def test_a_kill_at_any_step_loses_nothing_and_doubles_nothing(scene: Scene) -> N
         heir.call(calls.recall("alice", "alpha bravo", 20, calls.MemoryFilter(), None, most=20))
         assert [shown(one) for one in others] == before
         assert disk.entries == []
-        alive = [one for one in agent.kept() if one not in others and not one.superseded_by]
+        alive = [one for one in agent.live(NOW) if one not in others and not one.superseded_by]
         assert [(one.content, one.session_id) for one in alive] == [("alpha bravo", wanted.session_id)], kill_before
         assert set(wanted.tags) <= set(alive[0].metadata["kronmem"].get("tags", []))
+    else:
+        pytest.fail("it never came to its end")
+
+
+def test_what_two_processes_bring_back_at_once_can_be_forgotten_by_the_first() -> None:
+    server, disk = KronvexServer(clock=lambda: NOW), Disk()
+    server.agents.append(agent := Agent("alice", server.key, NOW))
+    theirs = row(agent, "alpha bravo", metadata=mark("k1"), deleted=True)
+    disk.put(Aside("alice", theirs.id))
+    first, second = Process(server, disk), Process(server, disk)
+    slower = flows.recover(second.link, 10.0)
+    look = next(slower)
+    second._do(look)
+    first.recover()
+    first.call(calls.forget("alice", theirs.id))
+    with pytest.raises(StopIteration):
+        step = slower.send(Reply(0))
+        while True:
+            step = slower.send(second._do(step))
+    assert theirs.deleted
+
+
+class Emptied(list[Any]):
+    """A list that another thread empties right after the look."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def test_two_calls_may_bring_back_what_a_cancelled_one_left(server: KronvexServer) -> None:
+    process = Process(server, Disk())
+    process.link.abandoned = Emptied()
+    assert process.call(calls.agents()) == []
+
+
+def test_what_a_killed_process_had_set_aside_or_was_about_to_can_be_forgotten_by_the_next_one() -> None:
+    for kill_before in range(100):
+        server, disk = KronvexServer(clock=lambda: NOW), Disk()
+        server.agents.append(agent := Agent("alice", server.key, NOW))
+        wanted, (theirs,) = other_session(agent)
+        doomed = Process(server, disk, kill_before)
+        try:
+            doomed.call(calls.remember(wanted))
+        except Killed:
+            pass
+        else:
+            break
+        heir = Process(server, disk)
+        heir.call(calls.forget("alice", theirs.id))
+        heir.recover()
+        assert (theirs.deleted, disk.entries) == (True, []), kill_before
+    else:
+        pytest.fail("it never came to its end")
+
+
+@pytest.mark.parametrize("session_id", [None, "theirs"])
+def test_what_a_killed_process_had_set_aside_can_be_cleared_by_the_next_one(session_id: str | None) -> None:
+    for kill_before in range(100):
+        server, disk = KronvexServer(clock=lambda: NOW), Disk()
+        server.agents.append(agent := Agent("alice", server.key, NOW))
+        wanted, (theirs,) = other_session(agent)
+        doomed = Process(server, disk, kill_before)
+        try:
+            doomed.call(calls.remember(wanted))
+        except Killed:
+            pass
+        else:
+            break
+        heir = Process(server, disk)
+        heir.drive(flows.clear("alice", session_id, None, heir.link, 10.0))
+        heir.recover()
+        assert (theirs.deleted, disk.entries) == (True, []), kill_before
     else:
         pytest.fail("it never came to its end")
 

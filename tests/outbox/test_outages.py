@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from kronmem import Client
+from kronmem.core.calls import Draft
 from kronmem.core.wire import Reply, status_error
 from kronmem.outbox import policy, sender
 from kronmem.outbox.delivery_thread import Delivery
+from kronmem.outbox.queue import OutboxFile
 from tests.outbox.services import ONCE, Switched, asked, change, failing_on, keeping, texts, until
 from tests.services import KronvexServer, RawServer
 from tests.services.kronmem import ServedKronmem
@@ -298,6 +300,18 @@ def test_a_certificate_or_a_closed_way_pauses_and_buries_nothing(tmp_path: Path,
         assert client.outbox.dead() == []
         monkeypatch.undo()
         assert client.outbox.flush(20.0) == 0
+
+
+def test_the_longest_of_the_times_that_the_service_named_holds(tmp_path: Path) -> None:
+    """A limit of the minute, heard by another thread, does not end that of the day."""
+    file = OutboxFile(str(tmp_path / "o.db"))
+    lane = file.lane("http://a", "key")
+    file.put(lane, [Draft("alice", "1", "one")], policy.Delay(lane=6 * 3600.0))
+    file.put(lane, [Draft("bob", "2", "two")], policy.Delay(lane=60.0))
+    assert (file.next_due(lane) or 0.0) > 3600.0
+    file.go_on(lane)
+    assert file.next_due(lane) == 0.0
+    file.close()
 
 
 def test_a_pause_on_disk_that_a_clock_left_in_the_future_does_not_hold(tmp_path: Path) -> None:

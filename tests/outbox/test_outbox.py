@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import shutil
 import sqlite3
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -27,10 +28,13 @@ from kronmem import (
     TransportError,
 )
 from kronmem.core.calls import Draft
+from kronmem.core.circuit_breaker import Breaker
+from kronmem.outbox.delivery_thread import Delivery
 from kronmem.outbox.lease import is_gone, me
 from kronmem.outbox.policy import Delay
 from kronmem.outbox.queue import KEPT, LEASE, OutboxFile
 from kronmem.outbox.sender import Sender
+from kronmem.transport.drive import Transport
 from tests.outbox.services import NOBODY, until
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, hang, reset_after, respond
@@ -105,6 +109,54 @@ def test_who_holds_a_lease_is_known() -> None:
     assert is_gone(f"{node}|{pid}|{started}0")  # the number is ours, the process was another
     assert not is_gone(f"elsewhere|{pid}|1")
     assert not is_gone("")
+
+
+def test_a_claim_that_another_process_took_over_is_not_renewed(file: OutboxFile, clock: Clock) -> None:
+    """Or both would send the rows: one that was forgotten after its delivery would be back."""
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1), draft(2), draft(3)])
+    slept = file.claim(lane)
+    clock.time += LEASE + 1
+    first, *_ = file.claim(lane)
+    assert file.renew(slept) == []
+    file.done(lane, first, "stored")
+    assert file.renew(slept) == []
+    assert file.claim(lane) == []
+
+
+def test_claimed_rows_are_held_for_another_lease(file: OutboxFile, clock: Clock) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1), draft(2)])
+    claimed = file.claim(lane)
+    clock.time += LEASE - 1
+    renewed = file.renew(claimed)
+    clock.time += LEASE - 1
+    assert (len(renewed), file.claim(lane)) == (2, [])
+    file.release(renewed)
+    assert len(file.claim(lane)) == 2
+
+
+def test_rows_handed_back_to_a_busy_file_are_released_later(file: OutboxFile) -> None:
+    lane = file.lane("http://s", "k")
+    file.put(lane, [draft(1)])
+    (row,) = file.claim(lane)
+    busy = [StoreError("database is locked")]
+
+    class Busy(OutboxFile):
+        def release(self, claimed: Any) -> None:
+            for error in busy:
+                raise error
+            super().release(claimed)
+
+    delivery = Delivery(Busy(file.path))
+    sender = Sender("http://s", "k", cast("Transport", None), Breaker(), 1.0, paused_until=math.inf)
+    delivery.hand_back([row])
+    delivery._serve(sender)
+    assert file.claim(lane) == []
+    busy.clear()
+    delivery._serve(sender)
+    assert len(file.claim(lane)) == 1
+    delivery.close()
 
 
 def test_a_row_of_a_silent_process_elsewhere_is_free_after_its_lease(file: OutboxFile, clock: Clock) -> None:

@@ -169,6 +169,30 @@ def test_a_memory_taken_back_while_it_is_sent_is_forgotten_on_arrival(
         ]
 
 
+class Meanwhile(OutboxFile):
+    """Something else happens right after its next look."""
+
+    work: Callable[[], None] | None = None
+
+    def read(self, work: Any) -> Any:
+        answer = super().read(work)
+        then, self.work = self.work, None
+        if then is not None:
+            then()
+        return answer
+
+
+def test_a_memory_that_becomes_a_dead_letter_while_it_is_taken_back_is_forgotten_at_the_service(tmp_path: Path) -> None:
+    file = Meanwhile(str(tmp_path / "o.db"))
+    lane = file.lane("http://a", "key")
+    file.put(lane, [Draft("alice", SAME, "second thoughts")], sent=True)
+    (row,) = file.claim(lane)
+    file.work = lambda: file.bury(row, "the service fails on this memory")
+    assert file.cancel(lane, "alice", SAME) is None  # removed here, and the service may have it
+    assert (file.dead(lane), file.pending(lane)) == ([], 0)
+    file.close()
+
+
 def test_what_was_taken_back_can_be_dropped_as_a_dead_letter_and_under_another_key(tmp_path: Path) -> None:
     file = OutboxFile(str(tmp_path / "o.db"))
     old, new = file.lane("http://s", "old"), file.lane("http://s", "new")
