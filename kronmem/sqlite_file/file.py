@@ -62,8 +62,12 @@ class SqliteFile:
         self._close_memory()
 
     def _close_memory(self) -> None:
-        if self._memory is not None and not self._slots.others():
-            self._memory.close()
+        with self._slots.lock:  # by one thread alone: two that close it at once free it twice, which ends the process
+            if self._slots.others():
+                return
+            connection, self._memory = self._memory, None
+        if connection is not None:
+            connection.close()
 
     def _shut(self, connection: SetConnection) -> None:
         with self._in_place():  # the last one to close deletes the write-ahead log by its name
