@@ -24,8 +24,10 @@ def draft(name: str) -> Draft:
 
 
 def remove(path: Path) -> None:
-    for ending in ENDINGS:
-        Path(f"{path}{ending}").unlink(missing_ok=True)
+    with renaming(str(path), 60.0) as alone:  # at one stroke, or a file made anew in between would lose its log
+        assert alone
+        for ending in ENDINGS:
+            Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
 def damaged(directory: Path) -> list[Path]:
