@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from kronmem import fork_safety
 from kronmem.errors import KronmemError, StatusError
 from kronmem.outbox import policy
-from kronmem.outbox.queue import LEASE, OutboxFile
+from kronmem.outbox.lease import LEASE
+from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.rows import Waiting
 from kronmem.outbox.sender import Sender, aged
 

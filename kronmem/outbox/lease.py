@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 
+LEASE = 60.0
+"""A claim that is not acknowledged within this time, six default deadlines of a call, belongs to a dead process."""
 AHEAD = 5.0
 """A note further in the future than this was made by a clock that has been set back since; NTP corrects less."""
 

@@ -13,7 +13,8 @@ from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox.writer import OutboxWriter
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
-    from kronmem.outbox.queue import Lane, OutboxFile
+    from kronmem.outbox.queue import OutboxFile
+    from kronmem.outbox.queue_file import Lane
 
 T = TypeVar("T")
 

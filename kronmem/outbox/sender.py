@@ -17,7 +17,8 @@ from kronmem.core.retries import Retry
 from kronmem.errors import KronmemError, NotFoundError
 from kronmem.models import Memory
 from kronmem.outbox import policy
-from kronmem.outbox.queue import Lane, OutboxFile
+from kronmem.outbox.queue import OutboxFile
+from kronmem.outbox.queue_file import Lane
 from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.outbox.rows import Waiting
 from kronmem.transport.drive import Transport, drive

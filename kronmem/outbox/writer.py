@@ -38,7 +38,8 @@ from kronmem.transport.traced import delivered
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
     from kronmem.outbox.delivery_thread import Delivery
-    from kronmem.outbox.queue import Lane, OutboxFile
+    from kronmem.outbox.queue import OutboxFile
+    from kronmem.outbox.queue_file import Lane
     from kronmem.outbox.rows import Waiting
     from kronmem.outbox.sender import Sender
 

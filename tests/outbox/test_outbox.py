@@ -27,9 +27,10 @@ from kronmem import (
     TransportError,
 )
 from kronmem.core.calls import Draft
-from kronmem.outbox.lease import is_gone, me
+from kronmem.outbox.claims import KEPT
+from kronmem.outbox.lease import LEASE, is_gone, me
 from kronmem.outbox.policy import Delay
-from kronmem.outbox.queue import KEPT, LEASE, OutboxFile
+from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.sender import Sender
 from tests.outbox.services import NOBODY, until
 from tests.services import KronvexServer, RawServer
