@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
-import anyio.to_thread
+import anyio
 from pydantic import JsonValue
 
 from kronmem.core import calls, flows, inputs
@@ -25,6 +25,7 @@ from kronmem.outbox.outbox import AsyncOutbox
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
+from kronmem.transport.worker_threads import aside
 from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
@@ -146,11 +147,11 @@ class AsyncClient:
             post.close(self._timeout)
 
         try:
-            await anyio.to_thread.run_sync(leave, abandon_on_cancel=True)
+            await aside(leave)
         finally:
             if not begun:
                 with anyio.move_on_after(self._timeout, shield=True):
-                    await anyio.to_thread.run_sync(post.close, 0.0, abandon_on_cancel=True)
+                    await aside(partial(post.close, 0.0))
 
     def with_timeout(self, timeout: float) -> AsyncClient:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
@@ -594,7 +595,7 @@ class AsyncClient:
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
         status = partial(self._post.status, max(ends - time.monotonic(), 0.0)) if self._post else OutboxStatus
-        return self._wiring.health(said, await anyio.to_thread.run_sync(status, abandon_on_cancel=True))
+        return self._wiring.health(said, await aside(status))
 
     async def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from kronmem import AsyncClient, DeadlineError
 from kronmem.core.wire import Reply, Request
@@ -68,6 +69,50 @@ def test_waiting_for_a_place_counts_against_the_deadline(backend: str) -> None:
     *_, last = blocked.timeouts
     assert len(blocked.timeouts) == local._AT_ONCE + 1
     assert last <= 60.0 - WAITED
+
+
+class Promised:
+    """A limiter whose free place is already meant for somebody who waits, as anyio's is for a moment."""
+
+    available_tokens = 1
+
+    def __init__(self) -> None:
+        self.borrowers: list[object] = []
+
+    def acquire_on_behalf_of_nowait(self, borrower: object) -> None:
+        raise anyio.WouldBlock
+
+    async def acquire_on_behalf_of(self, borrower: object) -> None:
+        self.borrowers.append(borrower)
+
+
+def test_a_place_that_is_promised_to_another_call_is_waited_for(backend: str) -> None:
+    limiter, borrower = Promised(), object()
+    anyio.run(local._take_place, limiter, borrower, 60.0, backend=backend)
+    assert limiter.borrowers == [borrower]
+
+
+def test_threads_of_other_code_hold_up_no_call(backend: str, tmp_path: Path) -> None:
+    go = threading.Event()
+
+    async def main() -> None:
+        client = AsyncClient(NOBODY, outbox=tmp_path / "o.db")
+        taken = to_thread.current_default_thread_limiter()
+        async with anyio.create_task_group() as group:
+            for _ in range(int(taken.total_tokens)):
+                group.start_soon(to_thread.run_sync, go.wait)
+            while taken.available_tokens:
+                await anyio.sleep(0.001)
+            try:
+                with anyio.fail_after(30):
+                    await client.remember_later("a", "hello there")
+                    assert await client.outbox.pending() == 1
+                    assert (await client.health()).pending == 1
+                    await client.close()
+            finally:
+                go.set()
+
+    anyio.run(main, backend=backend)
 
 
 def descriptors(of: Path) -> list[str]:
