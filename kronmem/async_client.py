@@ -523,8 +523,9 @@ class AsyncClient:
         `session_id` limits it to one session, `before` to memories that were stored earlier.
         """
         time = inputs.moment(before, "before")
-        flow = flows.clear(agent_id, session_id, time, self._wiring.link, self._timeout)
-        whole = flow if self._post is None else self._post.clear(agent_id, session_id, time, flow)
+        flow = partial(flows.clear, agent_id, session_id, time, self._wiring.link)
+        post, timeout = self._post, self._timeout
+        whole = flow(timeout) if post is None else post.clear(agent_id, session_id, time, flow, timeout)
         return await self._drive(whole, "clear", agent_id, calls.MemoryFilter(session_id=session_id))
 
     async def erase(self, agent_id: str) -> Erasure:
@@ -534,7 +535,7 @@ class AsyncClient:
         where the service cannot erase. Late retries of erased memories store nothing for 30 days.
         """
         flow = partial(flows.erase, agent_id, self._wiring.link)
-        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow)
+        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow, self._timeout)
         return await self._drive(whole, "erase", agent_id)
 
     async def restore(self, agent_id: str, memories: Iterable[Memory]) -> int:
