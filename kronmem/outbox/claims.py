@@ -114,7 +114,7 @@ class Claims(QueueFile):
                 (refused, error[:500], now, *until(delay, now), row.seq),
             )
             if sent:
-                db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))
+                _note_sent(db, row)
 
         self._note(work)
 
@@ -128,7 +128,7 @@ class Claims(QueueFile):
             sql = "UPDATE waiting SET error = ?, asked = max(asked, ?), noted = ?, lease = 0 WHERE seq = ?"
             db.execute(sql, (error[:500], asked, now, row.seq))
             if sent:
-                db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))
+                _note_sent(db, row)
 
         self._note(work)
 
@@ -151,10 +151,15 @@ class Claims(QueueFile):
         self._change("UPDATE waiting SET lease = ?, noted = ? WHERE seq = ?", values)
         return [replace(row, lease=now + LEASE) for row in claimed]
 
-    def bury(self, row: Waiting, error: str) -> None:
+    def bury(self, row: Waiting, error: str, *, sent: bool) -> None:
         """Set a row aside as a dead letter, out of the way of the others."""
-        sql = "UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?"
-        self.write(lambda db: db.execute(sql, (error[:500], row.seq)).rowcount)
+
+        def work(db: Connection) -> None:
+            db.execute("UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?", (error[:500], row.seq))
+            if sent:
+                _note_sent(db, row)
+
+        self.write(work)
 
     def go_on(self, lane: Lane) -> None:
         """The service answers again: no pause of this lane holds any longer."""
@@ -249,3 +254,8 @@ def paused(db: Connection, lane: Lane, now: float) -> float:
 
 def _go_on(db: Connection, lane: Lane) -> None:
     db.execute("DELETE FROM pause WHERE service = ? AND mark = ?", (lane.service, lane.mark))
+
+
+def _note_sent(db: Connection, row: Waiting) -> None:
+    """The service may have it although nobody heard so."""
+    db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))

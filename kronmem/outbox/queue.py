@@ -17,7 +17,7 @@ from kronmem.outbox.claims import CLAIMED, Claims, pause, paused, until
 from kronmem.outbox.policy import Delay
 from kronmem.outbox.queue_file import Lane
 from kronmem.outbox.rows import COLUMNS, QueuedRow
-from kronmem.outbox.withdrawals import Withdrawals
+from kronmem.outbox.withdrawals import SENT, Withdrawals
 
 
 class OutboxFile(Claims, Withdrawals):
@@ -41,20 +41,20 @@ class OutboxFile(Claims, Withdrawals):
         """
         now = self._now()
         bodies = [rows.encode(draft) for draft in drafts]
+        more = sum(len(body.encode()) for body in bodies)
 
         def work(db: Connection) -> None:
             count, size = db.execute("SELECT rows, bytes FROM total").fetchone()
-            if count + len(drafts) > self._most_rows or size + sum(map(len, bodies)) > self._most_bytes:
+            if count + len(drafts) > self._most_rows or size + more > self._most_bytes:
                 raise OutboxFullError(f"{self.path} holds {count} memories ({size} bytes) and takes no more")
             for one, body in zip(drafts, bodies, strict=True):
-                self._make_way(db, lane, one)
+                sent_before = self._make_way(db, lane, one)
                 _insert(db, lane, one, body, now)
-            ids = [(one.client_id,) for one in drafts]
-            if sent:
-                db.executemany("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE id = ?", ids)
+                if sent or sent_before:
+                    db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE id = ?", (one.client_id,))
             if origin is not None:
                 sql = "INSERT OR IGNORE INTO origin SELECT seq, ? FROM waiting WHERE id = ?"
-                db.executemany(sql, [(origin, *one) for one in ids])
+                db.executemany(sql, [(origin, one.client_id) for one in drafts])
             if delay is not None and drafts:
                 pause(db, lane, delay.lane, now)
                 _put_off(db, lane, drafts[0], delay, now)
@@ -62,15 +62,15 @@ class OutboxFile(Claims, Withdrawals):
         self._disk.make_reserve()
         self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work, drains=False)
 
-    def _make_way(self, db: Connection, lane: Lane, draft: Draft) -> None:
-        """Remove a dead letter of the same id; refuse an id that waits for something else.
+    def _make_way(self, db: Connection, lane: Lane, draft: Draft) -> bool:
+        """Remove a dead letter of the same id, and tell whether the service may have it; refuse an id in other use.
 
         One that was taken back stays so: the same id after `forget` stores nothing, here as at the service.
         """
-        sql = f"SELECT {COLUMNS}, mark, dead FROM waiting WHERE id = ?"
+        sql = f"SELECT {COLUMNS}, mark, dead, {SENT} FROM waiting WHERE id = ?"
         if (found := db.execute(sql, (draft.client_id,)).fetchone()) is None:
-            return
-        *columns, mark, dead = found
+            return False
+        *columns, mark, dead, sent = found
         row = QueuedRow._make(columns)
         if (row.service, mark, row.agent.decode(errors="replace")) != (lane.service, lane.mark, draft.agent_id):
             raise _taken(self.path, draft, f"a memory of another agent, key or url ({row.service})")
@@ -78,6 +78,7 @@ class OutboxFile(Claims, Withdrawals):
             db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,))
         elif not row.cancelled and rows.is_other_text(row, draft):
             raise _taken(self.path, draft, "another text")
+        return bool(dead and sent)
 
     def revive(self, lane: Lane) -> int:
         """Put the dead letters back in the queue."""
@@ -89,8 +90,14 @@ class OutboxFile(Claims, Withdrawals):
         """Make the rows of this service that are not this lane's its own, each in the place of its age."""
         sql = "UPDATE waiting SET service = ?, mark = ?, lease = 0, backoff = 0, asked = 0"
         where = " WHERE service = ? AND NOT (service = ? AND mark = ?)"
-        values = (lane.service, lane.mark, service, lane.service, lane.mark)
-        return self.write(lambda db: db.execute(sql + where, values).rowcount)
+        there = (service, lane.service, lane.mark)
+
+        def work(db: Connection) -> int:
+            # Claimed by a process that may have sent them: the end of its lease must not be forgotten with the lease.
+            db.execute(f"INSERT OR IGNORE INTO sent SELECT seq FROM waiting{where} AND lease > 0", there)
+            return db.execute(sql + where, (lane.service, lane.mark, *there)).rowcount
+
+        return self.write(work)
 
     # ── about ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,7 +170,7 @@ def _insert(db: Connection, lane: Lane, draft: Draft, body: str, now: float) -> 
     db.execute(
         "INSERT OR IGNORE INTO waiting(id, service, mark, agent, session, body, bytes, created)"
         " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-        (draft.client_id, lane.service, lane.mark, draft.agent_id, draft.session_id, body, len(body), now),
+        (draft.client_id, lane.service, lane.mark, draft.agent_id, draft.session_id, body, len(body.encode()), now),
     )
 
 

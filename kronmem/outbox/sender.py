@@ -48,6 +48,8 @@ class Sender:
     restored_until: float = 0.0
     """Until then nobody looks again for memories that a repair has set aside."""
     left: bool = False
+    told_stranded: bool = False
+    """Were rows of this service under another key looked for, and named?"""
     answered_at: float = 0.0
     """When the service last answered anything but an error of its own (monotonic)."""
     failed_at: dict[int, float] = field(default_factory=lambda: dict[int, float]())
@@ -82,10 +84,10 @@ class Sender:
         flow = exchange(calls.remember(draft), self.link, timeout)
         return drive(delivered(flow, draft, self.service, row.origin, row.attempts + 1), self.transport)
 
-    def forget(self, agent_id: str, memory_id: str) -> None:
+    def forget(self, agent_id: str, memory_id: str, timeout: float) -> None:
         """Take one memory back at the service; if it is not there, so much the better."""
         try:
-            drive(exchange(calls.forget(agent_id, memory_id), self.link, self.timeout), self.transport)
+            drive(exchange(calls.forget(agent_id, memory_id), self.link, timeout), self.transport)
         except NotFoundError:
             return
 

@@ -6,7 +6,7 @@ from sqlite3 import Connection
 
 from kronmem.outbox.queue_file import Lane, QueueFile
 
-_SENT = "(lease > 0 OR seq IN (SELECT seq FROM sent))"
+SENT = "(lease > 0 OR seq IN (SELECT seq FROM sent))"
 """Of rows in `waiting`: the service may have it."""
 
 
@@ -19,28 +19,28 @@ class Withdrawals(QueueFile):
         None: it was a dead letter that the service may have all the same.
         """
         where = " WHERE service = ? AND mark = ? AND agent = ? AND id = ?"
-        values = (lane.service, lane.mark, agent_id, client_id)
-        dead = f"SELECT 1 FROM waiting{where} AND dead = 1 AND {_SENT}"
-        unsure = self.read(lambda db: db.execute(dead, values).fetchone()) is not None
-        taken = self._withdraw(where, values) > 0
-        return None if taken and unsure else taken
+        taken, unsure = self._withdraw(where, (lane.service, lane.mark, agent_id, client_id))
+        return None if unsure else taken > 0
 
     def cancel_all(self, lane: Lane, agent_id: str, session_id: str | None, before: float | None = None) -> int:
         """Take back everything of an agent, of one session of it, or from before a time."""
         bounds = {" AND session = ?": session_id, " AND created < ?": before}
         given = {clause: value for clause, value in bounds.items() if value is not None}
         where = " WHERE service = ? AND mark = ? AND agent = ?" + "".join(given)
-        return self._withdraw(where, (lane.service, lane.mark, agent_id, *given.values()))
+        return self._withdraw(where, (lane.service, lane.mark, agent_id, *given.values()))[0]
 
-    def _withdraw(self, where: str, values: tuple[str | float, ...]) -> int:
+    def _withdraw(self, where: str, values: tuple[str | float, ...]) -> tuple[int, bool]:
+        """How many rows were taken back, and whether a dead letter among them may be at the service."""
         # Looked for first: reading needs no lock, and most of the time there is nothing to take back.
         if self.read(lambda db: db.execute(f"SELECT 1 FROM waiting{where} LIMIT 1", values).fetchone()) is None:
-            return 0
+            return 0, False
 
-        def work(db: Connection) -> int:
+        def work(db: Connection) -> tuple[int, bool]:
+            dead = db.execute(f"SELECT 1 FROM waiting{where} AND dead = 1 AND {SENT}", values).fetchone()
             # A row that may be stored although nobody heard so is sent once more, then forgotten.
-            sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND dead = 0 AND {_SENT}", values).rowcount
-            return sent + db.execute(f"DELETE FROM waiting{where} AND (cancelled = 0 OR dead = 1)", values).rowcount
+            sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND dead = 0 AND {SENT}", values).rowcount
+            sql = f"DELETE FROM waiting{where} AND (cancelled = 0 OR dead = 1)"
+            return sent + db.execute(sql, values).rowcount, dead is not None
 
         return self.write(work)
 

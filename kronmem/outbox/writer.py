@@ -32,6 +32,7 @@ from kronmem.errors import (
 )
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
+from kronmem.outbox.lease import LEASE
 from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.transport.drive import CLOSED, Transport
 from kronmem.transport.traced import delivered
@@ -302,7 +303,8 @@ class OutboxWriter:
         if resting or time.monotonic() < self._slow_until:
             return False, paused
         try:
-            return (yield from self._deliver_first(agent_id, link, link.now() + (ends - link.now()) / 2)), paused
+            patience = min((ends - link.now()) / 2, LEASE / 2)  # their claim is not over before they are settled
+            return (yield from self._deliver_first(agent_id, link, link.now() + patience)), paused
         except KronmemError as error:  # of the file: a row that the service does not take is settled there
             self._warn(error)
             return True, paused
@@ -326,17 +328,20 @@ class OutboxWriter:
 
     def _claimed(self, agent_id: str, timeout: float) -> Flow[list[Waiting]]:
         working, abandoned = self.arrive()[0], threading.Event()
+        claimed: list[Waiting] = []
 
         def claim() -> list[Waiting]:
-            rows = self.ask(lambda file, lane: file.claim_agent(lane, agent_id.encode()), timeout) or []
+            rows = self.ask(lambda file, lane: file.claim_agent(lane, agent_id.encode()), timeout)
+            claimed.extend(rows or ())
             if abandoned.is_set():
-                working.hand_back(rows)
-            return rows
+                working.hand_back(claimed)
+            return claimed
 
         try:
             return (yield from local(claim))
         except BaseException:
-            abandoned.set()  # cancelled while a thread is at it
+            abandoned.set()  # cancelled while a thread is at it, or just after
+            working.hand_back(claimed)
             raise
 
     def _send_first(self, rows: Sequence[Waiting], link: Link, ends: float) -> Flow[bool]:
@@ -367,7 +372,14 @@ class OutboxWriter:
                 raise
             else:
                 settle = partial(working.arrived, sender, row, stored.id, until)
-            if not (yield from local(settle)):
+            try:
+                goes_on = yield from local(settle)
+            except BaseException as error:
+                # Cancelled, a thread goes on to settle the row; when the file is locked, nobody does.
+                mine = [replace(row, interrupted=True)] if isinstance(error, KronmemError) else []
+                working.hand_back([*mine, *rest])
+                raise
+            if not goes_on:
                 working.hand_back(rest)
                 return False
         return True

@@ -173,6 +173,13 @@ def test_a_full_outbox_says_so_and_drops_nothing(file: OutboxFile) -> None:
     assert file.pending(lane) == 20
 
 
+def test_the_size_of_an_outbox_is_counted_in_bytes_whatever_the_language(file: OutboxFile) -> None:
+    lane = file.lane("http://s", "key")
+    with pytest.raises(OutboxFullError):
+        file.put(lane, [Draft("alice", "id", "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 2000)])
+    assert file.pending(lane) == 0
+
+
 def test_where_a_delivered_memory_is_kept_is_known_for_thirty_days(file: OutboxFile, clock: Clock) -> None:
     lane = file.lane("http://s", "k")
     file.put(lane, [draft(1), draft(2)])
