@@ -121,6 +121,8 @@ def _stamped(agent_id: str, key: str, link: Link, timeout: float) -> Flow[_WireS
     except NotFoundError as error:
         if error.message == "State not found":
             return None
+        if not link.may_lack:
+            raise
         raise ConfigError(_NO_UPDATE) from None
 
 
@@ -153,7 +155,7 @@ def _either(ours: Call[T], theirs: Callable[[float], Flow[T]], link: Link, timeo
         except StatusError as error:
             if error.status == 404 and error.message == "State not found":
                 raise Missing from None
-            if error.status not in (404, 405):
+            if error.status not in (404, 405) or not link.may_lack:
                 raise
             link.lacks.add("state")
     try:
