@@ -21,6 +21,7 @@ from kronmem.core.wire import Call, Reply, parse_json, unsupported
 from kronmem.errors import (
     ConfigError,
     ConflictError,
+    InvalidInputError,
     KronmemError,
     NotFoundError,
     ServerError,
@@ -63,6 +64,8 @@ def update(
     agent_id: str, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue, link: Link, timeout: float
 ) -> Flow[JsonValue]:
     """Read, change and write as one step: asked again with the new value when somebody else was faster."""
+    if not callable(function):
+        raise InvalidInputError("state.update takes a function from the value to the new one; state.set takes a value")
     ends = link.now() + timeout
     while True:
         old = yield from _stamped(agent_id, key, link, ends - link.now())

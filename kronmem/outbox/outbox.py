@@ -34,7 +34,8 @@ class Outbox:
 
     def flush(self, timeout: float = 10.0) -> int:
         """Try every agent once, past backoff and Retry-After, and go on for `timeout` seconds; how many are left."""
-        return self._writer.flush(timeout) if self._writer else 0
+        limit = inputs.seconds(timeout, "timeout")
+        return self._writer.flush(limit) if self._writer else 0
 
     def dead(self) -> builtins.list[DeadLetter]:
         """The dead letters, oldest first: memories that the service refused for good, or unreadable rows."""
