@@ -319,7 +319,8 @@ class Client:
     ) -> list[list[Hit]]:
         """Ask many questions at once; the answers come in the order of the questions.
 
-        If some fail, the others still arrive: `FanOutError` carries them by position, with the causes.
+        The deadline holds for each question. If some fail, the others still arrive: `FanOutError` carries them by
+        position, with the causes.
         """
         tags = inputs.tags(tags)
         asked = {
@@ -358,7 +359,8 @@ class Client:
     ) -> dict[str, list[Hit]]:
         """Ask many agents one question at once; the answers come by agent id.
 
-        If some fail, the others still arrive: `FanOutError` carries them by agent id, with the causes.
+        The deadline holds for each agent. If some fail, the others still arrive: `FanOutError` carries them by agent
+        id, with the causes.
         """
         tags = inputs.tags(tags)
         asked = {

@@ -60,7 +60,7 @@ class Outbox:
 
     def adopt(self, url: str | None = None) -> int:
         """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
-        other = None if url is None else inputs.text(url, "url")
+        other = None if url is None else inputs.text(url, "url").rstrip("/")  # as clients write it
         return self._change(lambda file, lane: file.adopt(lane, other or lane.service), 0)
 
     def _ask(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:

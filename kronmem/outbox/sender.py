@@ -14,7 +14,7 @@ from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, exchange
 from kronmem.core.kronvex import MOST_HITS
 from kronmem.core.retries import Retry
-from kronmem.errors import KronmemError, NotFoundError
+from kronmem.errors import KronmemError, NotFoundError, StatusError
 from kronmem.models import Memory
 from kronmem.outbox import policy
 from kronmem.outbox.queue import OutboxFile
@@ -111,7 +111,8 @@ class Sender:
     def pause(self, error: KronmemError) -> None:
         """Pause the lane until a person has had time to correct the key, the plan or the url."""
         if not self.paused_until:
-            log.warning("%s refuses everything; the outbox waits, nothing is lost (%s)", self.service, error)
+            what = "refuses everything" if isinstance(error, StatusError) else "cannot be asked"
+            log.warning("%s %s; the outbox waits, nothing is lost (%s)", self.service, what, error)
         self.paused_until = time.monotonic() + PAUSED
 
     def succeeded(self, row: Waiting) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlite3 import Connection
 
+from kronmem.outbox.lease import is_gone
 from kronmem.outbox.queue_file import Lane, QueueFile
 
 SENT = "(lease > 0 OR seq IN (SELECT seq FROM sent))"
@@ -46,14 +47,14 @@ class Withdrawals(QueueFile):
 
     def erase(self, lane: Lane, agent_id: str) -> bool:
         """Drop every row of an agent and the ids of those delivered, down to the bytes; False: one is under way."""
-        now, where = self._now(), "service = ? AND mark = ? AND agent = ?"
+        values = (lane.service, lane.mark, agent_id)
 
         def work(db: Connection) -> bool:
             db.execute("DELETE FROM delivered WHERE service = ? AND agent = ?", (lane.service, agent_id))
+            found = self._by_hold(db, "service = ? AND mark = ? AND agent = ?", values)
             # One that was sent before may be stored: the service erases it too, right after this.
-            db.execute(f"DELETE FROM waiting WHERE {where} AND lease <= ?", (lane.service, lane.mark, agent_id, now))
-            left = db.execute(f"SELECT 1 FROM waiting WHERE {where}", (lane.service, lane.mark, agent_id))
-            return left.fetchone() is None
+            db.executemany("DELETE FROM waiting WHERE seq = ?", [(seq,) for seq, held in found if not held])
+            return not any(held for _, held in found)
 
         return self.write(work) and self._disk.scrub(self._timeout)
 
@@ -65,13 +66,20 @@ class Withdrawals(QueueFile):
 
     def remove(self, lane: Lane, client_id: str) -> bool:
         """Drop one row of this service, waiting, stranded or a dead letter; one under way is forgotten on arrival."""
-        now, where = self._now(), " WHERE id = ? AND service = ? AND (cancelled = 0 OR dead = 1 OR mark <> ?)"
+        where = "id = ? AND service = ? AND (cancelled = 0 OR dead = 1 OR mark <> ?)"
 
         def work(db: Connection) -> bool:
-            values = (client_id, lane.service, lane.mark)
-            under_way = f"UPDATE waiting SET cancelled = 1{where} AND cancelled = 0 AND dead = 0 AND lease > ?"
-            if db.execute(under_way, (*values, now)).rowcount:
-                return True
-            return db.execute(f"DELETE FROM waiting{where}", values).rowcount > 0
+            found = self._by_hold(db, where, (client_id, lane.service, lane.mark))
+            for seq, held in found:
+                under_way = "UPDATE waiting SET cancelled = 1 WHERE seq = ? AND cancelled = 0 AND dead = 0"
+                if not held or not db.execute(under_way, (seq,)).rowcount:
+                    db.execute("DELETE FROM waiting WHERE seq = ?", (seq,))
+            return bool(found)
 
         return self.write(work)
+
+    def _by_hold(self, db: Connection, where: str, values: tuple[str, ...]) -> list[tuple[int, bool]]:
+        """The numbers of these rows, and whether a process that has not ended may be sending each."""
+        now = self._now()
+        found = db.execute(f"SELECT seq, lease, holder FROM waiting WHERE {where}", values).fetchall()
+        return [(seq, lease > now and not is_gone(holder)) for seq, lease, holder in found]

@@ -14,6 +14,7 @@ import pytest
 from kronmem import Client, ConflictError, Retry
 from kronmem.core.calls import Draft
 from kronmem.outbox import policy
+from kronmem.outbox.lease import me
 from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.queue_file import Lane
 from tests.outbox.services import NOBODY, ONCE, Switched, asked, change, failing_on, keeping, stored, texts, until
@@ -222,6 +223,20 @@ def test_a_row_that_becomes_a_dead_letter_by_a_lost_reply_is_forgotten_at_the_se
             client.forget("alice", SAME)
             assert client.outbox.dead() == []
         assert deleted(server) == [SAME]
+
+
+def test_a_row_of_a_process_that_ended_is_erased_or_dropped_at_once(tmp_path: Path) -> None:
+    node = me().split("|")[0]
+    with closing(OutboxFile(str(tmp_path / "o.db"))) as file:
+        lane = file.lane("http://s", "")
+        for agent in ("alice", "bob"):
+            file.put(lane, [Draft(agent, f"id-{agent}", "text")])
+            assert file.claim(lane)
+        assert not file.erase(lane, "alice")  # this process may be sending it
+        change(tmp_path / "o.db", f"UPDATE waiting SET holder = '{node}|999999999|1'")
+        assert file.erase(lane, "alice")
+        assert file.remove(lane, "id-bob")
+        assert file.pending(lane) == 0
 
 
 def test_who_only_looks_at_the_outbox_sends_nothing(kind: str, tmp_path: Path) -> None:
