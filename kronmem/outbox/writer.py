@@ -491,8 +491,13 @@ class OutboxWriter:
     def close(self, timeout: float) -> None:
         """Try to deliver, then leave the rest for the next process."""
         ends = time.monotonic() + timeout
-        if self._joined is not None:
-            self._quietly(lambda: self._drain(timeout * 0.8))  # the rest is for the row under way
+        try:
+            if self._joined is not None:
+                self._quietly(lambda: self._drain(timeout * 0.8))  # the rest is for the row under way
+        finally:
+            self._leave(ends)
+
+    def _leave(self, ends: float) -> None:
         with fork_safety.first_use.lock:
             joined, self._joined, self._closed = self._joined, None, True
         if joined is None:

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from kronmem import AsyncClient, DeadlineError
+from kronmem import AsyncClient, Client, DeadlineError, TransportError
 from kronmem.core.wire import Reply, Request
 from kronmem.transport import local
 from kronmem.transport.local import LocalTransport
@@ -142,6 +142,37 @@ def test_a_client_that_is_closed_in_a_cancelled_scope_closes_its_files(backend: 
     anyio.run(cancelled, client, use, backend=backend)
     until(lambda: not descriptors(tmp_path))
     assert client.closed
+
+
+class Interrupted:
+    """A transport that holds up the outbox's own thread, and in which Control-C is pressed in the main one."""
+
+    def __init__(self) -> None:
+        self.main, self.held, self.go = threading.get_ident(), threading.Event(), threading.Event()
+
+    def send(self, request: Request) -> Reply:
+        if threading.get_ident() == self.main:
+            raise KeyboardInterrupt
+        self.held.set()
+        self.go.wait(60)
+        raise TransportError("cannot connect", sent=False)
+
+    def close(self) -> None:
+        pass
+
+
+@linux
+@pytest.mark.slow
+def test_a_client_that_is_interrupted_while_it_closes_leaves_its_outbox(tmp_path: Path) -> None:
+    transport = Interrupted()
+    client = Client(NOBODY, outbox=tmp_path / "o.db", transport=transport, timeout=2.0)
+    client.remember_later("one", "hello there")
+    assert transport.held.wait(60)
+    client.remember_later("two", "hello there")
+    with pytest.raises(KeyboardInterrupt):
+        client.close()
+    transport.go.set()
+    until(lambda: not descriptors(tmp_path))
 
 
 @linux
