@@ -75,9 +75,10 @@ class Claims(QueueFile):
                 log.error("a row of %s cannot be read and is kept as a dead letter (%s)", self.path, error)
                 db.execute("UPDATE waiting SET dead = 1, error = ? WHERE seq = ?", (f"unreadable: {error}", row.seq))
         db.executemany("INSERT OR IGNORE INTO sent VALUES(?)", left)  # by a process that ended while it had them
+        holder = me()
         db.executemany(
             "UPDATE waiting SET lease = ?, noted = ?, holder = ? WHERE seq = ?",
-            [(now + LEASE, now, me(), row.seq) for row in taken],
+            [(now + LEASE, now, holder, row.seq) for row in taken],
         )
         return taken
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import shutil
 import sqlite3
 import stat
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -105,7 +107,25 @@ def test_who_holds_a_lease_is_known() -> None:
     node, pid, started = me().rsplit("|", 2)
     assert is_gone(f"{node}|{pid}|{started}0")  # the number is ours, the process was another
     assert not is_gone(f"elsewhere|{pid}|1")
+    assert is_gone(f"{platform.node()}|{pid}|1")  # as 0.1 writes it
+    assert not is_gone(f"{platform.node()} pid:[1]|{pid}|1")  # another container of the same name
     assert not is_gone("")
+
+
+IN_A_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+HOLDER = "import sys; from kronmem.outbox.lease import me; print(me(), flush=True); sys.stdin.read()"
+
+
+@pytest.mark.slow
+def test_a_process_in_another_container_of_the_same_name_is_not_taken_for_one_that_ended() -> None:
+    if shutil.which("unshare") is None or subprocess.run([*IN_A_CONTAINER, "true"], capture_output=True).returncode:
+        pytest.skip("no containers may be made here")
+    with subprocess.Popen(
+        [*IN_A_CONTAINER, sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert not is_gone(process.stdout.readline().strip())
+        process.communicate()
 
 
 def test_a_row_of_a_silent_process_elsewhere_is_free_after_its_lease(file: OutboxFile, clock: Clock) -> None:
