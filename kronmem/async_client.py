@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
-import anyio.to_thread
+import anyio
 from pydantic import JsonValue
 
 from kronmem.core import calls, flows, inputs
@@ -25,6 +25,7 @@ from kronmem.outbox.outbox import AsyncOutbox
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
+from kronmem.transport.worker_threads import aside
 from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
@@ -146,11 +147,11 @@ class AsyncClient:
             post.close(self._timeout)
 
         try:
-            await anyio.to_thread.run_sync(leave, abandon_on_cancel=True)
+            await aside(leave)
         finally:
             if not begun:
                 with anyio.move_on_after(self._timeout, shield=True):
-                    await anyio.to_thread.run_sync(post.close, 0.0, abandon_on_cancel=True)
+                    await aside(partial(post.close, 0.0))
 
     def with_timeout(self, timeout: float) -> AsyncClient:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
@@ -358,7 +359,8 @@ class AsyncClient:
     ) -> list[list[Hit]]:
         """Ask many questions at once; the answers come in the order of the questions.
 
-        If some fail, the others still arrive: `FanOutError` carries them by position, with the causes.
+        The deadline holds for each question. If some fail, the others still arrive: `FanOutError` carries them by
+        position, with the causes.
         """
         tags = inputs.tags(tags)
         asked = {
@@ -397,7 +399,8 @@ class AsyncClient:
     ) -> dict[str, list[Hit]]:
         """Ask many agents one question at once; the answers come by agent id.
 
-        If some fail, the others still arrive: `FanOutError` carries them by agent id, with the causes.
+        The deadline holds for each agent. If some fail, the others still arrive: `FanOutError` carries them by agent
+        id, with the causes.
         """
         tags = inputs.tags(tags)
         asked = {
@@ -522,8 +525,9 @@ class AsyncClient:
         `session_id` limits it to one session, `before` to memories that were stored earlier.
         """
         time = inputs.moment(before, "before")
-        flow = flows.clear(agent_id, session_id, time, self._wiring.link, self._timeout)
-        whole = flow if self._post is None else self._post.clear(agent_id, session_id, time, flow)
+        flow = partial(flows.clear, agent_id, session_id, time, self._wiring.link)
+        post, timeout = self._post, self._timeout
+        whole = flow(timeout) if post is None else post.clear(agent_id, session_id, time, flow, timeout)
         return await self._drive(whole, "clear", agent_id, calls.MemoryFilter(session_id=session_id))
 
     async def erase(self, agent_id: str) -> Erasure:
@@ -533,7 +537,7 @@ class AsyncClient:
         where the service cannot erase. Late retries of erased memories store nothing for 30 days.
         """
         flow = partial(flows.erase, agent_id, self._wiring.link)
-        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow)
+        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow, self._timeout)
         return await self._drive(whole, "erase", agent_id)
 
     async def restore(self, agent_id: str, memories: Iterable[Memory]) -> int:
@@ -594,7 +598,7 @@ class AsyncClient:
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
         status = partial(self._post.status, max(ends - time.monotonic(), 0.0)) if self._post else OutboxStatus
-        return self._wiring.health(said, await anyio.to_thread.run_sync(status, abandon_on_cancel=True))
+        return self._wiring.health(said, await aside(status))
 
     async def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)

@@ -319,7 +319,8 @@ class Client:
     ) -> list[list[Hit]]:
         """Ask many questions at once; the answers come in the order of the questions.
 
-        If some fail, the others still arrive: `FanOutError` carries them by position, with the causes.
+        The deadline holds for each question. If some fail, the others still arrive: `FanOutError` carries them by
+        position, with the causes.
         """
         tags = inputs.tags(tags)
         asked = {
@@ -358,7 +359,8 @@ class Client:
     ) -> dict[str, list[Hit]]:
         """Ask many agents one question at once; the answers come by agent id.
 
-        If some fail, the others still arrive: `FanOutError` carries them by agent id, with the causes.
+        The deadline holds for each agent. If some fail, the others still arrive: `FanOutError` carries them by agent
+        id, with the causes.
         """
         tags = inputs.tags(tags)
         asked = {
@@ -482,8 +484,9 @@ class Client:
         `session_id` limits it to one session, `before` to memories that were stored earlier.
         """
         time = inputs.moment(before, "before")
-        flow = flows.clear(agent_id, session_id, time, self._wiring.link, self._timeout)
-        whole = flow if self._post is None else self._post.clear(agent_id, session_id, time, flow)
+        flow = partial(flows.clear, agent_id, session_id, time, self._wiring.link)
+        post, timeout = self._post, self._timeout
+        whole = flow(timeout) if post is None else post.clear(agent_id, session_id, time, flow, timeout)
         return self._drive(whole, "clear", agent_id, calls.MemoryFilter(session_id=session_id))
 
     def erase(self, agent_id: str) -> Erasure:
@@ -493,7 +496,7 @@ class Client:
         where the service cannot erase. Late retries of erased memories store nothing for 30 days.
         """
         flow = partial(flows.erase, agent_id, self._wiring.link)
-        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow)
+        whole = flow(self._timeout) if self._post is None else self._post.erase(agent_id, flow, self._timeout)
         return self._drive(whole, "erase", agent_id)
 
     def restore(self, agent_id: str, memories: Iterable[Memory]) -> int:

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from typing_extensions import Unpack
 
 from kronmem import settings
+from kronmem.api import ids
 from kronmem.core import calls, flows, inputs
 from kronmem.core.agent_names import Names
 from kronmem.core.circuit_breaker import Breaker
@@ -226,7 +227,10 @@ class Wiring:
 
     def exported(self, memories: Iterable[Memory]) -> Iterator[list[Memory]]:
         """Redact memories about to be restored, the oldest first, in requests of a bounded size."""
-        kept = list(memories)[::-1]  # a listing is newest first, and a batch was stored at one time
+        # A listing is newest first, and a batch was stored at one time.
+        kept = inputs.strings(memories, "memories", of="memories")[::-1]
+        if not all(isinstance(one, Memory) for one in kept):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+            raise InvalidInputError("memories must be a list of Memory, as client.memories() gives them")
         kept.sort(key=_created)
         for start in range(0, len(kept), flows.BATCH):
             part = kept[start : start + flows.BATCH]
@@ -279,6 +283,8 @@ class Wiring:
         clean = self._redact(inputs.text(text, "text"))
         if not isinstance(clean, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- the callable is the user's
             raise InvalidInputError("redact= must return a string")
+        if problem := ids.text_problem(clean):
+            raise InvalidInputError(f"the text that redact= returned {problem}")
         return clean
 
     def health(self, said: Health, outbox: OutboxStatus) -> Health:

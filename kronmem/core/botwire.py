@@ -52,14 +52,27 @@ _VALUE, _KEYS = Validator(_BotwireValue), Validator(_BotwireKeys)
 def get(agent_id: str, key: str, link: Link, timeout: float) -> Flow[JsonValue]:
     """The value under a key; `NotFoundError` when there is none."""
     ends = link.now() + timeout
-    text = yield from exchange(_call("GET", agent_id, _encode_key(key), _text), link, ends - link.now())
-    if split := _SPLIT.fullmatch(text):
-        text = "".join((yield from _parts(agent_id, key, split[1], int(split[2]), link, ends)))
+    text = yield from _joined(agent_id, key, link, ends)
     try:
         value: JsonValue = from_json(text)
     except ValueError:
         raise ReplyError("the value under this key was not written by kronmem") from None
     return value
+
+
+def _joined(agent_id: str, key: str, link: Link, ends: float) -> Flow[str]:
+    """The whole text under a key; another value may take its place, and its parts away, while they are read."""
+    before = ""
+    while True:
+        text = yield from exchange(_call("GET", agent_id, _encode_key(key), _text), link, ends - link.now())
+        if (split := _SPLIT.fullmatch(text)) is None:
+            return text
+        if text == before:
+            raise ReplyError("parts of the value under this key are missing")
+        try:
+            return "".join((yield from _parts(agent_id, key, split[1], int(split[2]), link, ends)))
+        except NotFoundError:
+            before = text
 
 
 def put(agent_id: str, key: str, text: str, link: Link, timeout: float) -> Flow[None]:
@@ -167,4 +180,7 @@ def _encode_key(key: str) -> str:
 def _decode_key(key: str) -> str:
     if not key.startswith("k64-"):
         return key
-    return base64.urlsafe_b64decode(key[4:] + "=" * (-len(key) % 4)).decode()
+    try:
+        return base64.urlsafe_b64decode(key[4:] + "=" * (-len(key) % 4)).decode()
+    except ValueError:  # somebody else's
+        return key

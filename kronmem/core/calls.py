@@ -53,8 +53,8 @@ class Draft:
     def changed(self, change: Callable[[str], str]) -> Draft:
         """The same memory with every text in it changed."""
         metadata = cast("dict[str, JsonValue]", _changed(self.metadata, change))
-        tags = tuple(change(tag) for tag in self.tags)
-        return replace(self, content=change(self.content), tags=tags, metadata=metadata)
+        content = inputs.text(change(self.content), "the redacted content")
+        return replace(self, content=content, tags=_changed_tags(self.tags, change), metadata=metadata)
 
     def fields(self) -> dict[str, JsonValue]:
         """The body of the request that stores it."""
@@ -279,8 +279,8 @@ class MemoryChange:
     def redacted(self, change: Callable[[str], str]) -> MemoryChange:
         """The same changes with every text in them changed."""
         metadata = cast("dict[str, JsonValue] | None", _changed(self.metadata, change))
-        tags = None if self.tags is None else tuple(map(change, self.tags))
-        content = None if self.content is None else change(self.content)
+        tags = None if self.tags is None else _changed_tags(self.tags, change)
+        content = None if self.content is None else inputs.text(change(self.content), "the redacted content")
         return replace(self, content=content, tags=tags, metadata=metadata)
 
     def fields(self) -> dict[str, JsonValue]:
@@ -368,9 +368,13 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
 
 def redacted(memory: Memory, change: Callable[[str], str]) -> Memory:
     """A memory with every text in it changed."""
-    metadata = _changed(memory.metadata, change)
-    tags = tuple(map(change, memory.tags))
-    return memory.model_copy(update={"content": change(memory.content), "tags": tags, "metadata": metadata})
+    metadata, tags = _changed(memory.metadata, change), _changed_tags(memory.tags, change)
+    content = inputs.text(change(memory.content), "the redacted content")
+    return memory.model_copy(update={"content": content, "tags": tags, "metadata": metadata})
+
+
+def _changed_tags(tags: Iterable[str], change: Callable[[str], str]) -> tuple[str, ...]:
+    return inputs.tags([change(tag) for tag in tags])
 
 
 def _memory(path: str, memory_id: str) -> str:

@@ -65,8 +65,15 @@ class Link:
         names = self.names
         current = version_detection.is_current(reply)
         names.current = names.current or current
+        if current and self.lacks:  # learnt from an older one before it, or from a proxy
+            self.lacks.clear()
         names.vendor = names.vendor or kronvex_detection.is_vendor(reply)
         names.outdated = not current and not names.vendor and version_detection.is_outdated(reply)
+
+    @property
+    def may_lack(self) -> bool:
+        """Can a 404 mean that the service has no such call? A current kronmem has all: a proxy before it said so."""
+        return self.names.outdated or not self.names.current
 
     def probes(self, call: Call[T]) -> bool:
         """Whether a call goes by the path that only a current kronmem has: not where the kind of service is known."""

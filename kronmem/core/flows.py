@@ -54,7 +54,7 @@ def _batch(chunk: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[lis
     try:
         return (yield from exchange(calls.remember_batch(chunk[0].agent_id, chunk), link, timeout))
     except StatusError as error:
-        if error.status not in (404, 405):
+        if error.status not in (404, 405) or not link.may_lack:
             raise
         link.lacks.add("batch")
         return None
@@ -93,7 +93,7 @@ def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memor
         try:
             return (yield from exchange(calls.get(agent_id, memory_id), link, timeout))
         except StatusError as error:
-            if not _lacks_route(error):
+            if not _lacks_route(error, link):
                 raise
             link.lacks.add("get")
     if link.names.vendor:
@@ -121,7 +121,7 @@ def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[l
         try:
             return (yield from exchange(calls.history(agent_id, memory_id), link, timeout))
         except StatusError as error:
-            if not _lacks_route(error):
+            if not _lacks_route(error, link):
                 raise
             link.lacks.add("history")
     return [(yield from get(agent_id, memory_id, link, ends - link.now()))]
@@ -148,7 +148,7 @@ def erase(agent_id: str, link: Link, timeout: float) -> Flow[Erasure]:
         # The service stops waiting for readers of its files while there is time left to answer.
         return (yield from exchange(calls.erase(agent_id, timeout / 2), link, timeout))
     except StatusError as error:
-        if not _lacks_route(error):
+        if not _lacks_route(error, link):
             raise
     deleted = yield from exchange(calls.clear(agent_id), link, ends - link.now())
     yield from exchange(calls.delete_agent(agent_id), link, ends - link.now())
@@ -156,8 +156,9 @@ def erase(agent_id: str, link: Link, timeout: float) -> Flow[Erasure]:
     return Erasure(memories=deleted, complete=False)
 
 
-def _lacks_route(error: StatusError) -> bool:
-    return error.status == 405 or (error.status == 404 and error.message in ("Not Found", NO_REASON))
+def _lacks_route(error: StatusError, link: Link) -> bool:
+    unknown = error.status == 404 and error.message in ("Not Found", NO_REASON)
+    return link.may_lack and (error.status == 405 or unknown)
 
 
 def clear(agent_id: str, session_id: str | None, before: datetime | None, link: Link, timeout: float) -> Flow[int]:
@@ -187,7 +188,7 @@ def _clear(agent_id: str, within: calls.MemoryFilter, link: Link, ends: float) -
         try:
             return (yield from exchange(short, link, timeout))
         except StatusError as error:
-            if error.status not in (404, 405):
+            if error.status not in (404, 405) or not link.may_lack:
                 raise
             link.lacks.add(short.path)
     return (yield from _clear_each(agent_id, within, link, ends))

@@ -20,6 +20,8 @@ from kronmem.errors import ConfigError, InvalidInputError
 
 T = TypeVar("T")
 
+_MOST_BITS = 14_000
+"""Of a whole number: Python writes and reads at most 4,300 digits."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -104,21 +106,22 @@ def tags(values: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def strings(values: Iterable[T], what: str) -> list[T]:
+def strings(values: Iterable[T], what: str, of: str = "strings") -> list[T]:
     """Accept a list of texts or ids; one bare string is refused: it would become its letters."""
     if isinstance(values, (str, bytes)):
-        raise InvalidInputError(f"{what} must be a list of strings, not one string: put it into [ ]")
+        raise InvalidInputError(f"{what} must be a list of {of}, not one string: put it into [ ]")
     try:
         found = iter(values)
     except TypeError:
-        raise InvalidInputError(f"{what} must be a list of strings, not {type(values).__name__}") from None
+        raise InvalidInputError(f"{what} must be a list of {of}, not {type(values).__name__}") from None
     return list(found)
 
 
 def role(value: str | None) -> str | None:
     """Accept who said a memory, or nobody."""
     if value is not None and value not in ids.ROLES:
-        raise InvalidInputError(f"role must be one of {', '.join(ids.ROLES)} or None, not {value!r}")
+        shown = repr(value) if isinstance(value, str) else _kind(value)
+        raise InvalidInputError(f"role must be one of {', '.join(ids.ROLES)} or None, not {shown}")
     return value
 
 
@@ -218,6 +221,8 @@ def json_value(value: JsonValue, what: str, budget: list[int], depth: int = 0) -
     budget[0] -= len(value) if isinstance(value, str) else 1
     if budget[0] < 0:
         raise InvalidInputError(f"{what} is too large")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise InvalidInputError(f"{what} holds a whole number that is too large")
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -240,6 +245,13 @@ def _key(key: str, what: str, budget: list[int]) -> str:
         raise InvalidInputError(f"{what} must have string keys, not {type(key).__name__}")
     json_value(key, what, budget)
     return key
+
+
+def seconds(value: float, what: str) -> float:
+    """Accept a time that may be over, but not one that nobody can tell."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value <= 86_400:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError(f"{what} must be a number of seconds, at most a day")
+    return float(value)
 
 
 def timeout(value: float) -> float:

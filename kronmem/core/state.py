@@ -21,6 +21,7 @@ from kronmem.core.wire import Call, Reply, parse_json, unsupported
 from kronmem.errors import (
     ConfigError,
     ConflictError,
+    InvalidInputError,
     KronmemError,
     NotFoundError,
     ServerError,
@@ -63,6 +64,8 @@ def update(
     agent_id: str, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue, link: Link, timeout: float
 ) -> Flow[JsonValue]:
     """Read, change and write as one step: asked again with the new value when somebody else was faster."""
+    if not callable(function):
+        raise InvalidInputError("state.update takes a function from the value to the new one; state.set takes a value")
     ends = link.now() + timeout
     while True:
         old = yield from _stamped(agent_id, key, link, ends - link.now())
@@ -121,6 +124,8 @@ def _stamped(agent_id: str, key: str, link: Link, timeout: float) -> Flow[_WireS
     except NotFoundError as error:
         if error.message == "State not found":
             return None
+        if not link.may_lack:
+            raise
         raise ConfigError(_NO_UPDATE) from None
 
 
@@ -153,7 +158,7 @@ def _either(ours: Call[T], theirs: Callable[[float], Flow[T]], link: Link, timeo
         except StatusError as error:
             if error.status == 404 and error.message == "State not found":
                 raise Missing from None
-            if error.status not in (404, 405):
+            if error.status not in (404, 405) or not link.may_lack:
                 raise
             link.lacks.add("state")
     try:

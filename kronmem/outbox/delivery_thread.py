@@ -11,11 +11,14 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from kronmem import fork_safety
 from kronmem.errors import KronmemError, StatusError
 from kronmem.outbox import policy
-from kronmem.outbox.queue import LEASE, OutboxFile
+from kronmem.outbox.lease import LEASE
+from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.rows import Waiting
 from kronmem.outbox.sender import Sender, aged
 
@@ -34,7 +37,6 @@ class Delivery:
         self.file = file
         self.users = 0
         self._broken = False
-        self._warned: set[Sender] = set()
         self._begin()
         fork_safety.watch(self)
 
@@ -85,18 +87,32 @@ class Delivery:
             self._closing = True
             if self._thread is not None and self._thread.is_alive():
                 return
+        self._end()
+
+    def _end(self) -> None:
+        with suppress(KronmemError):  # their lease ends by itself
+            self._release_given_back()
         self.file.close()
 
     def hand_back(self, claimed: Sequence[Waiting]) -> None:
-        """Release rows soon: for a caller that was cancelled and may not wait for the file."""
-        self._given_back.extend(claimed)
+        """Release rows soon: for a caller that was cancelled or could not settle them, and waits for no file."""
+        with self._lock:
+            self._given_back.extend(claimed)
         self._wake.set()
+
+    def _release_given_back(self) -> None:
+        with self._lock:
+            rows = list(self._given_back)
+        if rows:
+            self.file.release(rows)
+            with self._lock:  # only now: a file that is locked is asked again
+                del self._given_back[: len(rows)]
 
     def flush(self, sender: Sender, timeout: float) -> int:
         """A person asks: try every agent once, past backoff and Retry-After, then go on as usual; the rows left."""
         ends = time.monotonic() + timeout
         self._pending(sender, ends)  # a locked file is noticed by the deadline; the journal's own reads do not know it
-        sender.restore(timeout)
+        sender.restore(ends - time.monotonic())
         held = self._ask_all(sender, ends)
         rest = 0.02
         while (left := self._pending(sender, ends)) and time.monotonic() < ends:
@@ -170,7 +186,7 @@ class Delivery:
             if wait > 0:
                 self._wake.wait(min(wait, LOOK_AGAIN))
         if closing:
-            self.file.close()
+            self._end()
 
     def _serve(self, sender: Sender) -> float:
         """Deliver some rows; the answer is in how many seconds to look again."""
@@ -188,10 +204,7 @@ class Delivery:
         return wait
 
     def _work(self, sender: Sender) -> float:
-        if self._given_back:
-            rows = list(self._given_back)
-            self.file.release(rows)
-            del self._given_back[: len(rows)]  # after it: a busy file is tried again; others may add to it meanwhile
+        self._release_given_back()
         self._name_stranded(sender)
         if (resting := sender.wait()) > 0:
             return resting
@@ -202,10 +215,10 @@ class Delivery:
         return LOOK_AGAIN if due is None else max(due, sender.wait(), 0.05)
 
     def _name_stranded(self, sender: Sender) -> None:
-        if sender in self._warned:
+        if sender.told_stranded:
             return
         count = self.file.count_stranded(sender.lane(self.file))
-        self._warned.add(sender)
+        sender.told_stranded = True
         if count:
             log.warning(
                 "%s holds %d memories for %s that were queued under another key and are not sent with this one:"
@@ -225,20 +238,24 @@ class Delivery:
 
     def _deliver(self, sender: Sender, rows: Sequence[Waiting], ends: float, *, forced: bool = False) -> bool:
         claimed = time.monotonic()
-        while rows:
-            # By either clock: a process that slept with its machine does not see it by the first.
-            if time.monotonic() - claimed > LEASE / 3 or time.time() > rows[0].lease - LEASE / 3:
-                rows, claimed = self._within(ends).renew(rows), time.monotonic()
-                if not rows:  # another process has them
+        try:
+            while rows:
+                # By either clock: a process that slept with its machine does not see it by the first.
+                if time.monotonic() - claimed > LEASE / 3 or time.time() > rows[0].lease - LEASE / 3:
+                    rows, claimed = self._within(ends).renew(rows), time.monotonic()
+                    if not rows:  # another process has them
+                        return False
+                row, *rest = rows
+                if sender.left or ends <= time.monotonic():
+                    self._within(ends).release(rows)
                     return False
-            row, *rest = rows
-            if sender.left or ends <= time.monotonic():
-                self._within(ends).release(rows)
-                return False
-            if not self._send(sender, row, ends, forced):
-                self._within(ends).release(rest)
-                return False
-            rows = rest
+                if not self._send(sender, row, ends, forced):
+                    self._within(ends).release(rest)
+                    return False
+                rows = rest
+        except BaseException:  # the file is locked, or an interrupt: nobody works on them any more
+            self.hand_back([replace(rows[0], interrupted=True), *rows[1:]])
+            raise
         return True
 
     def _send(self, sender: Sender, row: Waiting, ends: float, forced: bool) -> bool:
@@ -261,7 +278,7 @@ class Delivery:
         if not row.cancelled and self._within(ends).done(sender.lane(self.file), row, memory_id):
             return True
         try:
-            sender.forget(row.draft.agent_id, memory_id)
+            sender.forget(row.draft.agent_id, memory_id, self._probe_time(sender, ends))
         except KronmemError as error:
             return self.failed(sender, row, error, ends, forced=False)
         self._within(ends).drop(row)
@@ -291,19 +308,23 @@ class Delivery:
     def _put_off(self, sender: Sender, row: Waiting, error: KronmemError, delay: policy.Delay, ends: float) -> bool:
         refused = row.refused
         if policy.may_be_the_row(error):
-            refused = sender.suspicion(row, max(0.05, min(sender.timeout, ends - time.monotonic())))
-        if refused >= policy.TRIES:
-            self._bury(sender, row, f"the service fails on this memory and answers others ({error})", ends)
-            return True
+            refused = sender.suspicion(row, self._probe_time(sender, ends))
         sent = policy.may_be_stored(error)
+        if refused >= policy.TRIES:
+            self._bury(sender, row, f"the service fails on this memory and answers others ({error})", ends, sent=sent)
+            return True
         self._within(ends).later(sender.lane(self.file), row, str(error), delay, refused=refused, sent=sent)
         return False
 
-    def _bury(self, sender: Sender, row: Waiting, reason: str, ends: float) -> None:
+    def _probe_time(self, sender: Sender, ends: float) -> float:
+        """Seconds for each request after a row was sent: with them its claim is not over before it is settled."""
+        return max(0.05, min(sender.timeout, LEASE / 6, ends - time.monotonic()))
+
+    def _bury(self, sender: Sender, row: Waiting, reason: str, ends: float, *, sent: bool = False) -> None:
         log.warning("a queued memory is kept as a dead letter: %s", reason)
         sender.failed_at.pop(row.seq, None)
         sender.answered_at = time.monotonic()
-        self._within(ends).bury(row, reason)
+        self._within(ends).bury(row, reason, sent=sent)
 
     def before_fork(self) -> None:
         """Nothing to do: a row on its way stays the parent's, by its lease."""

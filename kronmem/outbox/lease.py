@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import platform
 
+LEASE = 60.0
+"""A claim that is not acknowledged within this time, six default deadlines of a call, belongs to a dead process."""
 AHEAD = 5.0
 """A note further in the future than this was made by a clock that has been set back since; NTP corrects less."""
 
 
 def me() -> str:
     """This process, distinct from any other that had or will have its pid."""
-    return f"{platform.node()}|{os.getpid()}|{_started(os.getpid())}"
+    return f"{_place()}|{os.getpid()}|{_started(os.getpid())}"
 
 
 def is_gone(holder: str) -> bool:
-    """Has this process certainly ended? Of a process on another machine nobody here can tell."""
+    """Has this process certainly ended? Of one on another machine, or in another container, nobody here can tell."""
     node, pid, started = [*holder.rsplit("|", 2), "", ""][:3]
-    if node != platform.node() or os.name != "posix" or not pid.isdigit():
+    if node not in (_place(), platform.node()) or os.name != "posix" or not pid.isdigit():
         return False
     try:
         os.kill(int(pid), 0)
@@ -26,6 +28,14 @@ def is_gone(holder: str) -> bool:
     except PermissionError:
         return False
     return started != _started(int(pid))
+
+
+def _place() -> str:
+    """This machine and its numbering of processes: containers of one name, such as those of a pod, have one each."""
+    try:
+        return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return platform.node()
 
 
 def _started(pid: int) -> str:

@@ -6,14 +6,14 @@ import builtins  # `list` is a method here
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-import anyio.to_thread
-
 from kronmem.core import inputs
 from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox.writer import OutboxWriter
+from kronmem.transport.worker_threads import aside
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
-    from kronmem.outbox.queue import Lane, OutboxFile
+    from kronmem.outbox.queue import OutboxFile
+    from kronmem.outbox.queue_file import Lane
 
 T = TypeVar("T")
 
@@ -34,7 +34,8 @@ class Outbox:
 
     def flush(self, timeout: float = 10.0) -> int:
         """Try every agent once, past backoff and Retry-After, and go on for `timeout` seconds; how many are left."""
-        return self._writer.flush(timeout) if self._writer else 0
+        limit = inputs.seconds(timeout, "timeout")
+        return self._writer.flush(limit) if self._writer else 0
 
     def dead(self) -> builtins.list[DeadLetter]:
         """The dead letters, oldest first: memories that the service refused for good, or unreadable rows."""
@@ -59,7 +60,7 @@ class Outbox:
 
     def adopt(self, url: str | None = None) -> int:
         """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
-        other = None if url is None else inputs.text(url, "url")
+        other = None if url is None else inputs.text(url, "url").rstrip("/")  # as clients write it
         return self._change(lambda file, lane: file.adopt(lane, other or lane.service), 0)
 
     def _ask(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:
@@ -79,41 +80,36 @@ class AsyncOutbox:
 
     async def pending(self) -> int:
         """How many memories wait for delivery."""
-        return await _aside(self._outbox.pending)
+        return await aside(self._outbox.pending)
 
     async def list(self) -> builtins.list[QueuedMemory]:
         """The memories that wait for delivery, oldest first."""
-        return await _aside(self._outbox.list)
+        return await aside(self._outbox.list)
 
     async def flush(self, timeout: float = 10.0) -> int:
         """Try every agent once, past backoff and Retry-After, and go on for `timeout` seconds; how many are left."""
-        return await _aside(lambda: self._outbox.flush(timeout))
+        return await aside(lambda: self._outbox.flush(timeout))
 
     async def dead(self) -> builtins.list[DeadLetter]:
         """The dead letters, oldest first: memories that the service refused for good, or unreadable rows."""
-        return await _aside(self._outbox.dead)
+        return await aside(self._outbox.dead)
 
     async def retry_dead(self) -> int:
         """Queue the dead letters once more; return how many there were."""
-        return await _aside(self._outbox.retry_dead)
+        return await aside(self._outbox.retry_dead)
 
     async def drop(self, id: str) -> bool:
         """Remove one memory that waits, is stranded or a dead letter; False when there is none of that id."""
-        return await _aside(lambda: self._outbox.drop(id))
+        return await aside(lambda: self._outbox.drop(id))
 
     async def stranded(self) -> builtins.list[QueuedMemory]:
         """The memories that were queued for this url under another key, oldest first; none is sent with this one."""
-        return await _aside(self._outbox.stranded)
+        return await aside(self._outbox.stranded)
 
     async def elsewhere(self) -> dict[str, int]:
         """How many memories in this file wait for other services, by url; each waits for a client of its own."""
-        return await _aside(self._outbox.elsewhere)
+        return await aside(self._outbox.elsewhere)
 
     async def adopt(self, url: str | None = None) -> int:
         """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
-        return await _aside(lambda: self._outbox.adopt(url))
-
-
-async def _aside(work: Callable[[], T]) -> T:
-    """Do it in a thread, which a cancelled caller does not wait for."""
-    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        return await aside(lambda: self._outbox.adopt(url))

@@ -6,99 +6,22 @@ they came. A row carries a salted fingerprint of the key it belongs to, never th
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import hmac
-import logging
-import secrets
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
 from sqlite3 import Connection
-from typing import TypeVar
 
 from kronmem.core.calls import Draft
 from kronmem.errors import ConflictError, OutboxFullError
 from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox import rows
-from kronmem.outbox.disk import DurableFile
-from kronmem.outbox.lease import AHEAD, is_gone, me
+from kronmem.outbox.claims import CLAIMED, Claims, pause, paused, until
 from kronmem.outbox.policy import Delay
-from kronmem.outbox.rows import COLUMNS, QueuedRow, UnreadableRowError, Waiting
-
-T = TypeVar("T")
-
-MOST_ROWS = 100_000
-MOST_BYTES = 128 * 1024 * 1024
-"""A memory a second for a day, or a thousand texts of the largest size: beyond, somebody has to look."""
-LEASE = 60.0
-"""A claim that is not acknowledged within this time, six default deadlines of a call, belongs to a dead process."""
-KEPT = 30 * 86_400.0
-"""For how long the outbox knows under which id the service keeps a delivered memory: the
-service knows its own receipts for as many seconds."""
-CLAIMED = 16
-"""So many rows of one agent are claimed at once: they are sent one after the other within the lease, and those behind
-a row that fails are handed back."""
-
-log = logging.getLogger("kronmem")
+from kronmem.outbox.queue_file import Lane
+from kronmem.outbox.rows import COLUMNS, QueuedRow
+from kronmem.outbox.withdrawals import SENT, Withdrawals
 
 
-@dataclass(frozen=True)
-class Lane:
-    """The rows of one service and one key."""
-
-    service: str
-    mark: str
-
-
-class OutboxFile:
+class OutboxFile(Claims, Withdrawals):
     """The queue itself. Every method is one transaction; a row that is put, buried or withdrawn is on disk after it."""
-
-    def __init__(
-        self,
-        path: str,
-        *,
-        now: Callable[[], float] = time.time,
-        most_rows: int = MOST_ROWS,
-        most_bytes: int = MOST_BYTES,
-        timeout: float = 5.0,
-    ) -> None:
-        self.path = path
-        self._now, self._most_rows, self._most_bytes, self._timeout = now, most_rows, most_bytes, timeout
-        self._disk = DurableFile(path)
-
-    def within(self, timeout: float) -> OutboxFile:
-        """The same file for a caller with so many seconds left."""
-        other = copy.copy(self)
-        other._timeout = max(timeout, 0.0)
-        return other
-
-    def close(self) -> None:
-        """Release the file."""
-        self._disk.close()
-
-    def lane(self, service: str, key: str) -> Lane:
-        """The lane of a service and a key: the key itself is not written anywhere."""
-        salt = self.read(self._salt) or self.write(self._new_salt)
-        return Lane(service, hmac.new(salt, key.encode(), hashlib.sha256).hexdigest()[:32])
-
-    def number(self) -> int:
-        """Changes when another file is at the path: that one may have a salt of its own."""
-        return self._disk.number(self._timeout)
-
-    def _salt(self, db: Connection) -> bytes | None:
-        row = db.execute("SELECT value FROM salt").fetchone()
-        if row is None:
-            return None
-        self._disk.salt = bytes(row[0])  # inside the transaction: no other thread sets the file aside in between
-        return self._disk.salt
-
-    def _new_salt(self, db: Connection) -> bytes:
-        if (salt := self._salt(db)) is None:
-            self._disk.salt = salt = self._disk.salt or secrets.token_bytes(16)
-            db.execute("INSERT INTO salt VALUES(?)", (salt,))
-        return salt
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -118,46 +41,36 @@ class OutboxFile:
         """
         now = self._now()
         bodies = [rows.encode(draft) for draft in drafts]
+        more = sum(len(body.encode()) for body in bodies)
 
         def work(db: Connection) -> None:
             count, size = db.execute("SELECT rows, bytes FROM total").fetchone()
-            if count + len(drafts) > self._most_rows or size + sum(map(len, bodies)) > self._most_bytes:
+            if count + len(drafts) > self._most_rows or size + more > self._most_bytes:
                 raise OutboxFullError(f"{self.path} holds {count} memories ({size} bytes) and takes no more")
             for one, body in zip(drafts, bodies, strict=True):
-                self._make_way(db, lane, one)
-                db.execute(
-                    "INSERT OR IGNORE INTO waiting(id, service, mark, agent, session, body, bytes, created)"
-                    " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-                    (one.client_id, lane.service, lane.mark, one.agent_id, one.session_id, body, len(body), now),
-                )
-            if sent:
-                sql = "INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE id = ?"
-                db.executemany(sql, [(one.client_id,) for one in drafts])
+                sent_before = self._make_way(db, lane, one)
+                _insert(db, lane, one, body, now)
+                if sent or sent_before:
+                    db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE id = ?", (one.client_id,))
             if origin is not None:
                 sql = "INSERT OR IGNORE INTO origin SELECT seq, ? FROM waiting WHERE id = ?"
                 db.executemany(sql, [(origin, one.client_id) for one in drafts])
             if delay is not None and drafts:
-                _pause(db, lane, delay.lane, now)
-                # Of a row that has others before it nothing is known: it was not the one that the service refused.
-                first = drafts[0]
-                db.execute(
-                    "UPDATE waiting SET noted = ?, backoff = ?, asked = ? WHERE id = ? AND seq ="
-                    " (SELECT seq FROM head WHERE service = ? AND mark = ? AND agent = ?)",
-                    (now, *_until(delay, now), first.client_id, lane.service, lane.mark, first.agent_id),
-                )
+                pause(db, lane, delay.lane, now)
+                _put_off(db, lane, drafts[0], delay, now)
 
         self._disk.make_reserve()
         self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work, drains=False)
 
-    def _make_way(self, db: Connection, lane: Lane, draft: Draft) -> None:
-        """Remove a dead letter of the same id; refuse an id that waits for something else.
+    def _make_way(self, db: Connection, lane: Lane, draft: Draft) -> bool:
+        """Remove a dead letter of the same id, and tell whether the service may have it; refuse an id in other use.
 
         One that was taken back stays so: the same id after `forget` stores nothing, here as at the service.
         """
-        sql = f"SELECT {COLUMNS}, mark, dead FROM waiting WHERE id = ?"
+        sql = f"SELECT {COLUMNS}, mark, dead, {SENT} FROM waiting WHERE id = ?"
         if (found := db.execute(sql, (draft.client_id,)).fetchone()) is None:
-            return
-        *columns, mark, dead = found
+            return False
+        *columns, mark, dead, sent = found
         row = QueuedRow._make(columns)
         if (row.service, mark, row.agent.decode(errors="replace")) != (lane.service, lane.mark, draft.agent_id):
             raise _taken(self.path, draft, f"a memory of another agent, key or url ({row.service})")
@@ -165,171 +78,26 @@ class OutboxFile:
             db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,))
         elif not row.cancelled and rows.is_other_text(row, draft):
             raise _taken(self.path, draft, "another text")
+        return bool(dead and sent)
 
-    # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    def revive(self, lane: Lane) -> int:
+        """Put the dead letters back in the queue."""
+        sql = "UPDATE waiting SET dead = 0, refused = 0, backoff = 0, asked = 0"
+        where = " WHERE service = ? AND mark = ? AND dead = 1"
+        return self.write(lambda db: db.execute(sql + where, (lane.service, lane.mark)).rowcount)
 
-    def claim(self, lane: Lane) -> list[Waiting]:
-        """Take the oldest rows of one agent that are due."""
-        return self._note(lambda db: self._claim(db, lane, partial(_due, db, lane)))
+    def adopt(self, lane: Lane, service: str) -> int:
+        """Make the rows of this service that are not this lane's its own, each in the place of its age."""
+        sql = "UPDATE waiting SET service = ?, mark = ?, lease = 0, backoff = 0, asked = 0"
+        where = " WHERE service = ? AND NOT (service = ? AND mark = ?)"
+        there = (service, lane.service, lane.mark)
 
-    def agent_after(self, lane: Lane, agent: bytes) -> bytes:
-        """The next agent with waiting rows in the order of names, as the file writes it; empty after the last one."""
-        sql = (
-            "SELECT CAST(agent AS BLOB) FROM head WHERE service = ? AND mark = ? AND agent > CAST(? AS TEXT)"
-            " ORDER BY agent LIMIT 1"
-        )
-        found = self.read(lambda db: db.execute(sql, (lane.service, lane.mark, agent)).fetchone())
-        return b"" if found is None else bytes(found[0])
+        def work(db: Connection) -> int:
+            # Claimed by a process that may have sent them: the end of its lease must not be forgotten with the lease.
+            db.execute(f"INSERT OR IGNORE INTO sent SELECT seq FROM waiting{where} AND lease > 0", there)
+            return db.execute(sql + where, (lane.service, lane.mark, *there)).rowcount
 
-    def claim_agent(self, lane: Lane, agent: bytes) -> list[Waiting] | None:
-        """Take the oldest rows of this agent, due or not; None: they are under a lease."""
-
-        def work(db: Connection) -> list[Waiting] | None:
-            claimed = self._claim(db, lane, partial(_free, db, lane, agent))
-            return None if not claimed and _head(db, lane, agent) is not None else claimed
-
-        return self._note(work)
-
-    def _claim(self, db: Connection, lane: Lane, head: Callable[[float], int | None]) -> list[Waiting]:
-        now = self._now()  # with the lock held: an older time would take another thread's fresh note for a clock's jump
-        while (seq := head(now)) is not None:
-            if taken := self._take(db, lane, seq, now):
-                return taken
-        return []
-
-    def _take(self, db: Connection, lane: Lane, seq: int, now: float) -> list[Waiting]:
-        """Claim this row and those of its agent behind it; an unreadable row becomes a dead letter alone."""
-        found = db.execute(
-            f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND mark = ? AND dead = 0 AND seq >= ?"
-            " AND agent = (SELECT agent FROM waiting WHERE seq = ?) ORDER BY seq LIMIT ?",
-            (lane.service, lane.mark, seq, seq, CLAIMED),
-        ).fetchall()
-        taken: list[Waiting] = []
-        left: list[tuple[int]] = []
-        for row in map(QueuedRow._make, found):
-            if _is_held(row.lease, row.noted, row.holder, now):  # one before it came in late: retried or adopted
-                break
-            try:
-                taken.append(rows.waiting(row, now + LEASE))
-                left += [(row.seq,)] if row.lease > 0 else []
-            except UnreadableRowError as error:
-                log.error("a row of %s cannot be read and is kept as a dead letter (%s)", self.path, error)
-                db.execute("UPDATE waiting SET dead = 1, error = ? WHERE seq = ?", (f"unreadable: {error}", row.seq))
-        db.executemany("INSERT OR IGNORE INTO sent VALUES(?)", left)  # by a process that ended while it had them
-        db.executemany(
-            "UPDATE waiting SET lease = ?, noted = ?, holder = ? WHERE seq = ?",
-            [(now + LEASE, now, me(), row.seq) for row in taken],
-        )
-        return taken
-
-    def done(self, lane: Lane, row: Waiting, memory_id: str) -> bool:
-        """The service has it: drop the row, keep the mapping. False: taken back meanwhile, forget it there."""
-
-        def work(db: Connection) -> bool:
-            found = db.execute("SELECT cancelled FROM waiting WHERE seq = ?", (row.seq,)).fetchone()
-            if found is not None and found[0]:
-                return False
-            db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,))
-            _go_on(db, lane)
-            if memory_id and memory_id != row.draft.client_id:
-                values = (row.draft.client_id, lane.service, row.draft.agent_id, memory_id, self._now())
-                db.execute("INSERT OR REPLACE INTO delivered VALUES(?, ?, ?, ?, ?)", values)
-            db.execute("DELETE FROM delivered WHERE at < ?", (self._now() - KEPT,))
-            return True
-
-        return self._note(work)
-
-    def drop(self, row: Waiting) -> None:
-        """Remove a row for good."""
-        self._change("DELETE FROM waiting WHERE seq = ?", [(row.seq,)])
-
-    def later(self, lane: Lane, row: Waiting, error: str, delay: Delay, *, refused: int, sent: bool) -> None:
-        """Not now: come back after the delay, and remember how often a service that answers others failed on it."""
-        now = self._now()
-
-        def work(db: Connection) -> None:
-            _pause(db, lane, delay.lane, now)
-            db.execute(
-                "UPDATE waiting SET attempts = attempts + 1, refused = ?, error = ?, noted = ?, backoff = ?, asked = ?,"
-                " lease = 0 WHERE seq = ?",
-                (refused, error[:500], now, *_until(delay, now), row.seq),
-            )
-            if sent:
-                db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))
-
-        self._note(work)
-
-    def tried(self, lane: Lane, row: Waiting, error: str, delay: Delay, *, sent: bool) -> None:
-        """A try out of turn failed: nothing is counted, but a time that the service named holds."""
-        now = self._now()
-        asked = _until(delay, now)[1]
-
-        def work(db: Connection) -> None:
-            _pause(db, lane, delay.lane, now)
-            sql = "UPDATE waiting SET error = ?, asked = max(asked, ?), noted = ?, lease = 0 WHERE seq = ?"
-            db.execute(sql, (error[:500], asked, now, row.seq))
-            if sent:
-                db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))
-
-        self._note(work)
-
-    def release(self, claimed: Sequence[Waiting]) -> None:
-        """Give claimed rows back untouched, but for those that were interrupted while they were sent."""
-        # Only the claim that is meant: released late, it must not end the next one's.
-        values = [(row.seq, row.lease) for row in claimed]
-        sent = [(row.seq,) for row in claimed if row.interrupted]
-
-        def work(db: Connection) -> None:
-            db.executemany("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", sent)
-            db.executemany("UPDATE waiting SET lease = 0 WHERE seq = ? AND lease = ?", values)
-
-        self._note(work)
-
-    def renew(self, claimed: Sequence[Waiting]) -> list[Waiting]:
-        """Hold on to claimed rows for another lease; those that were claimed by another since are not in the answer."""
-
-        def work(db: Connection) -> list[Waiting]:
-            now = self._now()
-            sql = "UPDATE waiting SET lease = ?, noted = ? WHERE seq = ? AND lease = ?"
-            kept = [row for row in claimed if db.execute(sql, (now + LEASE, now, row.seq, row.lease)).rowcount]
-            return [replace(row, lease=now + LEASE) for row in kept]
-
-        return self._note(work)
-
-    def bury(self, row: Waiting, error: str) -> None:
-        """Set a row aside as a dead letter, out of the way of the others."""
-        sql = "UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?"
-        self.write(lambda db: db.execute(sql, (error[:500], row.seq)).rowcount)
-
-    def go_on(self, lane: Lane) -> None:
-        """The service answers again: no pause of this lane holds any longer."""
-        self._note(lambda db: _go_on(db, lane))
-
-    def next_due(self, lane: Lane) -> float | None:
-        """In how many seconds something of this lane can be tried; None when nothing waits."""
-        now = self._now()
-
-        def work(db: Connection) -> float | None:
-            sql = "SELECT due FROM head WHERE service = ? AND mark = ? ORDER BY due LIMIT 1"
-            due = db.execute(sql, (lane.service, lane.mark)).fetchone()
-            if due is None:
-                return None
-            if _unheld(db, lane, now) is not None:
-                return 0.0
-            return max(0.0, float(due[0]) - now, _paused(db, lane, now))
-
-        return self.read(work)
-
-    def next_unleased(self, lane: Lane) -> float | None:
-        """In how many seconds the next row that no process holds can be tried; None when all are held."""
-        now = self._now()
-        sql = "SELECT min(due) FROM head WHERE service = ? AND mark = ? AND lease <= ?"
-
-        def work(db: Connection) -> float | None:
-            due = db.execute(sql, (lane.service, lane.mark, now)).fetchone()[0]
-            return None if due is None else max(0.0, float(due) - now, _paused(db, lane, now))
-
-        return self.read(work)
+        return self.write(work)
 
     # ── about ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -342,56 +110,9 @@ class OutboxFile:
             count = db.execute(
                 f"SELECT count(*) FROM ({some})", (lane.service, lane.mark, agent_id, CLAIMED)
             ).fetchone()[0]
-            return count, _paused(db, lane, now) > 0
+            return count, paused(db, lane, now) > 0
 
         return self.read(work)
-
-    def cancel(self, lane: Lane, agent_id: str, client_id: str) -> bool | None:
-        """Take a row back before it is delivered; one that is on its way right now is forgotten on arrival.
-
-        None: it was a dead letter that the service may have all the same.
-        """
-        where = " WHERE service = ? AND mark = ? AND agent = ? AND id = ?"
-        values = (lane.service, lane.mark, agent_id, client_id)
-
-        def work(db: Connection) -> bool | None:
-            dead = db.execute(f"SELECT 1 FROM waiting{where} AND dead = 1 AND {_SENT}", values).fetchone()
-            taken = _withdraw(db, where, values) > 0
-            return None if taken and dead is not None else taken
-
-        return self.write(work) if self._is_any(where, values) else False
-
-    def cancel_all(self, lane: Lane, agent_id: str, session_id: str | None, before: float | None = None) -> int:
-        """Take back everything of an agent, of one session of it, or from before a time."""
-        bounds = {" AND session = ?": session_id, " AND created < ?": before}
-        given = {clause: value for clause, value in bounds.items() if value is not None}
-        where = " WHERE service = ? AND mark = ? AND agent = ?" + "".join(given)
-        values = (lane.service, lane.mark, agent_id, *given.values())
-        return self.write(lambda db: _withdraw(db, where, values)) if self._is_any(where, values) else 0
-
-    def erase(self, lane: Lane, agent_id: str) -> bool:
-        """Drop every row of an agent and the ids of those delivered, down to the bytes; False: one is under way."""
-        now, where = self._now(), "service = ? AND mark = ? AND agent = ?"
-
-        def work(db: Connection) -> bool:
-            db.execute("DELETE FROM delivered WHERE service = ? AND agent = ?", (lane.service, agent_id))
-            # One that was sent before may be stored: the service erases it too, right after this.
-            db.execute(f"DELETE FROM waiting WHERE {where} AND lease <= ?", (lane.service, lane.mark, agent_id, now))
-            left = db.execute(f"SELECT 1 FROM waiting WHERE {where}", (lane.service, lane.mark, agent_id))
-            return left.fetchone() is None
-
-        return self.write(work) and self._disk.scrub(self._timeout)
-
-    def has_stranded(self, lane: Lane, agent_id: str) -> bool:
-        """Are there rows of this agent under another key of the same service?"""
-        sql = "SELECT 1 FROM waiting WHERE service = ? AND mark <> ? AND agent = ? LIMIT 1"
-        values = (lane.service, lane.mark, agent_id)
-        return self.read(lambda db: db.execute(sql, values).fetchone()) is not None
-
-    def _is_any(self, where: str, values: tuple[str | float, ...]) -> bool:
-        # Looked for first: reading needs no lock, and most of the time there is nothing to take back.
-        found = self.read(lambda db: db.execute(f"SELECT 1 FROM waiting{where} LIMIT 1", values).fetchone())
-        return found is not None
 
     def waits(self, lane: Lane, agent_id: str, client_id: str) -> bool:
         """Is the memory of this id still to be delivered?"""
@@ -417,25 +138,6 @@ class OutboxFile:
         """The rows of dead letters, oldest first."""
         return [rows.dead_letter(row) for row in self._rows("mark = ? AND dead = 1", lane)]
 
-    def revive(self, lane: Lane) -> int:
-        """Put the dead letters back in the queue."""
-        sql = "UPDATE waiting SET dead = 0, refused = 0, backoff = 0, asked = 0"
-        where = " WHERE service = ? AND mark = ? AND dead = 1"
-        return self.write(lambda db: db.execute(sql + where, (lane.service, lane.mark)).rowcount)
-
-    def remove(self, lane: Lane, client_id: str) -> bool:
-        """Drop one row of this service, waiting, stranded or a dead letter; one under way is forgotten on arrival."""
-        now, where = self._now(), " WHERE id = ? AND service = ? AND (cancelled = 0 OR dead = 1 OR mark <> ?)"
-
-        def work(db: Connection) -> bool:
-            values = (client_id, lane.service, lane.mark)
-            under_way = f"UPDATE waiting SET cancelled = 1{where} AND cancelled = 0 AND dead = 0 AND lease > ?"
-            if db.execute(under_way, (*values, now)).rowcount:
-                return True
-            return db.execute(f"DELETE FROM waiting{where}", values).rowcount > 0
-
-        return self.write(work)
-
     def stranded(self, lane: Lane) -> list[QueuedMemory]:
         """The rows of the same service under another key, oldest first."""
         return [rows.queued_memory(row) for row in self._rows("mark <> ?", lane)]
@@ -449,13 +151,6 @@ class OutboxFile:
         sql = "SELECT service, count(*) FROM waiting WHERE service <> ? GROUP BY service ORDER BY service"
         return dict(self.read(lambda db: db.execute(sql, (lane.service,)).fetchall()))
 
-    def adopt(self, lane: Lane, service: str) -> int:
-        """Make the rows of this service that are not this lane's its own, each in the place of its age."""
-        sql = "UPDATE waiting SET service = ?, mark = ?, lease = 0, backoff = 0, asked = 0"
-        where = " WHERE service = ? AND NOT (service = ? AND mark = ?)"
-        values = (lane.service, lane.mark, service, lane.service, lane.mark)
-        return self.write(lambda db: db.execute(sql + where, values).rowcount)
-
     def _rows(self, condition: str, lane: Lane) -> list[QueuedRow]:
         sql = f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND {condition} ORDER BY seq"
         found = self.read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchall())
@@ -465,99 +160,24 @@ class OutboxFile:
         sql = f"SELECT count(*) FROM waiting WHERE service = ? AND {condition}"
         return int(self.read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchone())[0])
 
-    def read(self, work: Callable[[Connection], T]) -> T:
-        """Do `work` as one reading transaction."""
-        return self._disk.run("BEGIN", "FULL", self._timeout, work)
-
-    def _note(self, work: Callable[[Connection], T]) -> T:
-        # Without an fsync: a power cut may undo it, and then the row is sent once more under the same id.
-        return self._disk.run("BEGIN IMMEDIATE", "NORMAL", self._timeout, work)
-
-    def _change(self, sql: str, values: Sequence[tuple[float, ...]]) -> None:
-        # The count, not the cursor: one that outlives its transaction would keep the file open across a fork.
-        self._note(lambda db: db.executemany(sql, values).rowcount)
-
-    def write(self, work: Callable[[Connection], T]) -> T:
-        """Do `work` as one transaction that is on disk when this returns."""
-        return self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work)
-
-
-_SENT = "(lease > 0 OR seq IN (SELECT seq FROM sent))"
-"""Of rows in `waiting`: the service may have it."""
-
-
-def _withdraw(db: Connection, where: str, values: tuple[str | float, ...]) -> int:
-    # A row that may be stored although nobody heard so is sent once more, then forgotten.
-    sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND dead = 0 AND {_SENT}", values).rowcount
-    return sent + db.execute(f"DELETE FROM waiting{where} AND (cancelled = 0 OR dead = 1)", values).rowcount
-
 
 def _taken(path: str, draft: Draft, by: str) -> ConflictError:
     message = f"the id {draft.client_id} waits in {path} for {by}: choose another id, or drop that one"
     return ConflictError(message, status=409)
 
 
-def _due(db: Connection, lane: Lane, now: float) -> int | None:
-    """The head that has been due for longest, if any."""
-    if _paused(db, lane, now) > 0:
-        return None
-    sql = "SELECT seq FROM head WHERE service = ? AND mark = ? AND due <= ? ORDER BY due, seq LIMIT 1"
-    row = db.execute(sql, (lane.service, lane.mark, now)).fetchone()
-    return _unheld(db, lane, now) if row is None else int(row[0])
+def _insert(db: Connection, lane: Lane, draft: Draft, body: str, now: float) -> None:
+    db.execute(
+        "INSERT OR IGNORE INTO waiting(id, service, mark, agent, session, body, bytes, created)"
+        " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+        (draft.client_id, lane.service, lane.mark, draft.agent_id, draft.session_id, body, len(body.encode()), now),
+    )
 
 
-def _unheld(db: Connection, lane: Lane, now: float) -> int | None:
-    """A head that only seems to be held: noted in the future, or leased by a process that has ended."""
-    # A clock that went backwards would make every wait longer than it was meant: such a note no longer counts.
-    for seq, noted, lease in db.execute(
-        "SELECT seq, noted, lease FROM head WHERE service = ? AND mark = ? AND noted > ? AND (noted > ? OR lease > ?)",
-        (lane.service, lane.mark, now - LEASE, now + AHEAD, now),
-    ):
-        if not _is_held(lease, noted, _holder(db, seq), now):
-            return int(seq)
-    return None
-
-
-def _head(db: Connection, lane: Lane, agent: bytes) -> tuple[int, float, float] | None:
-    sql = "SELECT seq, noted, lease FROM head WHERE service = ? AND mark = ? AND agent = CAST(? AS TEXT)"
-    row: tuple[int, float, float] | None = db.execute(sql, (lane.service, lane.mark, agent)).fetchone()
-    return row
-
-
-def _free(db: Connection, lane: Lane, agent: bytes, now: float) -> int | None:
-    """The head of this agent, unless a living process holds it."""
-    row = _head(db, lane, agent)
-    if row is None or _is_held(row[2], row[1], _holder(db, row[0]), now):
-        return None
-    return int(row[0])
-
-
-def _is_held(lease: float, noted: float, holder: str, now: float) -> bool:
-    """Does a living process have this row under a lease that is not over?"""
-    return lease > now and noted <= now + AHEAD and not is_gone(holder)
-
-
-def _holder(db: Connection, seq: int) -> str:
-    return str(db.execute("SELECT holder FROM waiting WHERE seq = ?", (seq,)).fetchone()[0])
-
-
-def _until(delay: Delay, now: float) -> tuple[float, float]:
-    return now + delay.backoff if delay.backoff else 0.0, now + delay.asked if delay.asked else 0.0
-
-
-def _pause(db: Connection, lane: Lane, seconds: float, now: float) -> None:
-    """Pause the lane, for no less than it is: another thread may have heard of a longer limit."""
-    if seconds > 0:
-        until = now + max(seconds, _paused(db, lane, now))
-        db.execute("INSERT OR REPLACE INTO pause VALUES(?, ?, ?, ?)", (lane.service, lane.mark, until, now))
-
-
-def _paused(db: Connection, lane: Lane, now: float) -> float:
-    """Seconds for which the lane is paused."""
-    sql = "SELECT until FROM pause WHERE service = ? AND mark = ? AND noted <= ?"
-    row = db.execute(sql, (lane.service, lane.mark, now + AHEAD)).fetchone()
-    return 0.0 if row is None else max(0.0, row[0] - now)
-
-
-def _go_on(db: Connection, lane: Lane) -> None:
-    db.execute("DELETE FROM pause WHERE service = ? AND mark = ?", (lane.service, lane.mark))
+def _put_off(db: Connection, lane: Lane, draft: Draft, delay: Delay, now: float) -> None:
+    # Of a row that has others before it nothing is known: it was not the one that the service refused.
+    db.execute(
+        "UPDATE waiting SET noted = ?, backoff = ?, asked = ? WHERE id = ? AND seq ="
+        " (SELECT seq FROM head WHERE service = ? AND mark = ? AND agent = ?)",
+        (now, *until(delay, now), draft.client_id, lane.service, lane.mark, draft.agent_id),
+    )

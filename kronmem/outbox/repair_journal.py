@@ -15,7 +15,8 @@ from kronmem.outbox.lease import AHEAD, is_gone, me
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from kronmem.outbox.queue import Lane, OutboxFile
+    from kronmem.outbox.queue import OutboxFile
+    from kronmem.outbox.queue_file import Lane
 
 T = TypeVar("T")
 

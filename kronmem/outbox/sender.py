@@ -15,10 +15,11 @@ from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, exchange
 from kronmem.core.kronvex import MOST_HITS
 from kronmem.core.retries import Retry
-from kronmem.errors import KronmemError, NotFoundError
+from kronmem.errors import KronmemError, NotFoundError, StatusError
 from kronmem.models import Memory
 from kronmem.outbox import policy
-from kronmem.outbox.queue import Lane, OutboxFile
+from kronmem.outbox.queue import OutboxFile
+from kronmem.outbox.queue_file import Lane
 from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.outbox.rows import Waiting
 from kronmem.transport.drive import Transport, drive
@@ -48,6 +49,8 @@ class Sender:
     restored_until: float = 0.0
     """Until then nobody looks again for memories that a repair has set aside."""
     left: bool = False
+    told_stranded: bool = False
+    """Were rows of this service under another key looked for, and named?"""
     answered_at: float = 0.0
     """When the service last answered anything but an error of its own (monotonic)."""
     failed_at: dict[int, float] = field(default_factory=lambda: dict[int, float]())
@@ -84,10 +87,10 @@ class Sender:
         flow = exchange(calls.remember(draft), self.link, timeout)
         return drive(delivered(flow, draft, self.service, row.origin, row.attempts + 1), self.transport)
 
-    def forget(self, agent_id: str, memory_id: str) -> None:
+    def forget(self, agent_id: str, memory_id: str, timeout: float) -> None:
         """Take one memory back at the service; if it is not there, so much the better."""
         try:
-            drive(exchange(calls.forget(agent_id, memory_id), self.link, self.timeout), self.transport)
+            drive(exchange(calls.forget(agent_id, memory_id), self.link, timeout), self.transport)
         except NotFoundError:
             return
 
@@ -123,7 +126,8 @@ class Sender:
     def pause(self, error: KronmemError) -> None:
         """Pause the lane until a person has had time to correct the key, the plan or the url."""
         if not self.paused_until:
-            log.warning("%s refuses everything; the outbox waits, nothing is lost (%s)", self.service, error)
+            what = "refuses everything" if isinstance(error, StatusError) else "cannot be asked"
+            log.warning("%s %s; the outbox waits, nothing is lost (%s)", self.service, what, error)
         self.paused_until = time.monotonic() + PAUSED
 
     def succeeded(self, row: Waiting) -> None:

@@ -32,13 +32,15 @@ from kronmem.errors import (
 )
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
+from kronmem.outbox.lease import LEASE
 from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.transport.drive import CLOSED, Transport
 from kronmem.transport.traced import delivered
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
     from kronmem.outbox.delivery_thread import Delivery
-    from kronmem.outbox.queue import Lane, OutboxFile
+    from kronmem.outbox.queue import OutboxFile
+    from kronmem.outbox.queue_file import Lane
     from kronmem.outbox.rows import Waiting
     from kronmem.outbox.sender import Sender
 
@@ -196,40 +198,53 @@ class OutboxWriter:
         if not waits:
             return known or memory_id
         clear, _ = yield from self._clear_the_way(agent_id, link, ends)
-        if not clear:
+        waits, known = (yield from local(look)) or (False, None)
+        if waits or not clear:
             raise TransportError(f"memory {memory_id} still waits in the outbox: try again later", sent=False)
-        _, known = (yield from local(look)) or (False, None)
         return known or memory_id
 
-    def clear(self, agent_id: str, session_id: str | None, before: datetime | None, flow: Flow[int]) -> Flow[int]:
-        """Delete waiting rows, then stored ones: a cleared memory must not come back out of the queue."""
-        return (yield from self._cancelled(agent_id, session_id, before)) + (yield from flow)
+    def clear(
+        self,
+        agent_id: str,
+        session_id: str | None,
+        before: datetime | None,
+        flow: Callable[[float], Flow[int]],
+        timeout: float,
+    ) -> Flow[int]:
+        """Delete waiting rows, then stored ones: a cleared memory must not come back out of the queue.
 
-    def erase(self, agent_id: str, flow: Callable[[float], Flow[Erasure]]) -> Flow[Erasure]:
+        `flow` deletes at the service within the seconds that are left.
+        """
+        ends = time.monotonic() + timeout
+        waiting = yield from self._cancelled(agent_id, session_id, before, timeout / 2)
+        return waiting + (yield from flow(ends - time.monotonic()))
+
+    def erase(self, agent_id: str, flow: Callable[[float], Flow[Erasure]], timeout: float) -> Flow[Erasure]:
         """Erase waiting rows and those that say where a memory was delivered, then everything at the service.
 
         The file has half of the time; `flow` erases at the service within the seconds that are left.
         """
-        ends = time.monotonic() + self._timeout
-        waiting = yield from self._cancelled(agent_id, None, None)
-        clean = not self.exists() or (yield from self._erased(agent_id, ends - self._timeout / 2))
+        ends = time.monotonic() + timeout
+        half = ends - timeout / 2
+        waiting = yield from self._cancelled(agent_id, None, None, timeout / 2)
+        clean = not self.exists() or (yield from self._erased(agent_id, half))
         if clean and self.exists():  # rows under another key may be another owner's: only `complete` tells of them
-            ask = partial(self.ask, lambda file, lane: not file.has_stranded(lane, agent_id), self._timeout / 4)
+            ask = partial(self.ask, lambda file, lane: not file.has_stranded(lane, agent_id), timeout / 4)
             clean = yield from local(ask)
-        done = yield from flow(max(ends - time.monotonic(), self._timeout / 4))
+        done = yield from flow(ends - time.monotonic())
         return done.model_copy(update={"queued": waiting, "complete": done.complete and clean})
 
     def _erased(self, agent_id: str, ends: float) -> Flow[bool]:
         """Erase the rows of an agent from the file; one that is being sent is waited for until then."""
         while True:
-            left = max(ends - time.monotonic(), 0.0)
+            left = max(ends - time.monotonic(), LEAST)
             if (yield from local(partial(self.ask, lambda file, lane: file.erase(lane, agent_id), left))):
                 return True
             if time.monotonic() + UNDER_WAY >= ends:
                 return False
             yield Pause(UNDER_WAY)
 
-    def _cancelled(self, agent_id: str, session_id: str | None, before: datetime | None) -> Flow[int]:
+    def _cancelled(self, agent_id: str, session_id: str | None, before: datetime | None, timeout: float) -> Flow[int]:
         inputs.identifier(agent_id, "agent_id")  # before anything is removed, and SQLite takes no lone surrogate
         inputs.session(session_id)
         if not self.exists():
@@ -237,7 +252,7 @@ class OutboxWriter:
         until = None if before is None else before.timestamp()
         return (
             yield from local(
-                lambda: self.ask(lambda file, lane: file.cancel_all(lane, agent_id, session_id, until), self._timeout)
+                lambda: self.ask(lambda file, lane: file.cancel_all(lane, agent_id, session_id, until), timeout)
             )
         )
 
@@ -287,7 +302,12 @@ class OutboxWriter:
         resting = link.breaker.state == "open" and link.breaker.opened_at + link.breaker.pause > link.now()
         if resting or time.monotonic() < self._slow_until:
             return False, paused
-        return (yield from self._deliver_first(agent_id, link, link.now() + (ends - link.now()) / 2)), paused
+        try:
+            patience = min((ends - link.now()) / 2, LEASE / 2)  # their claim is not over before they are settled
+            return (yield from self._deliver_first(agent_id, link, link.now() + patience)), paused
+        except KronmemError as error:  # of the file: a row that the service does not take is settled there
+            self._warn(error)
+            return True, paused
 
     def _deliver_first(self, agent_id: str, link: Link, ends: float) -> Flow[bool]:
         rounds, leased = 0, link.now() + LEASED
@@ -308,17 +328,20 @@ class OutboxWriter:
 
     def _claimed(self, agent_id: str, timeout: float) -> Flow[list[Waiting]]:
         working, abandoned = self.arrive()[0], threading.Event()
+        claimed: list[Waiting] = []
 
         def claim() -> list[Waiting]:
-            rows = self.ask(lambda file, lane: file.claim_agent(lane, agent_id.encode()), timeout) or []
+            rows = self.ask(lambda file, lane: file.claim_agent(lane, agent_id.encode()), timeout)
+            claimed.extend(rows or ())
             if abandoned.is_set():
-                working.hand_back(rows)
-            return rows
+                working.hand_back(claimed)
+            return claimed
 
         try:
             return (yield from local(claim))
         except BaseException:
-            abandoned.set()  # cancelled while a thread is at it
+            abandoned.set()  # cancelled while a thread is at it, or just after
+            working.hand_back(claimed)
             raise
 
     def _send_first(self, rows: Sequence[Waiting], link: Link, ends: float) -> Flow[bool]:
@@ -349,7 +372,14 @@ class OutboxWriter:
                 raise
             else:
                 settle = partial(working.arrived, sender, row, stored.id, until)
-            if not (yield from local(settle)):
+            try:
+                goes_on = yield from local(settle)
+            except BaseException as error:
+                # Cancelled, a thread goes on to settle the row; when the file is locked, nobody does.
+                mine = [replace(row, interrupted=True)] if isinstance(error, KronmemError) else []
+                working.hand_back([*mine, *rest])
+                raise
+            if not goes_on:
                 working.hand_back(rest)
                 return False
         return True
@@ -433,8 +463,11 @@ class OutboxWriter:
         try:
             return work()
         except KronmemError as error:
-            log.warning("the outbox cannot be used (%s)", error)
+            self._warn(error)
             return None
+
+    def _warn(self, error: KronmemError) -> None:
+        log.warning("the outbox cannot be used (%s)", error)
 
     # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -458,8 +491,13 @@ class OutboxWriter:
     def close(self, timeout: float) -> None:
         """Try to deliver, then leave the rest for the next process."""
         ends = time.monotonic() + timeout
-        if self._joined is not None:
-            self._quietly(lambda: self._drain(timeout * 0.8))  # the rest is for the row under way
+        try:
+            if self._joined is not None:
+                self._quietly(lambda: self._drain(timeout * 0.8))  # the rest is for the row under way
+        finally:
+            self._leave(ends)
+
+    def _leave(self, ends: float) -> None:
         with fork_safety.first_use.lock:
             joined, self._joined, self._closed = self._joined, None, True
         if joined is None:

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar, runtime_checkable
 
 import anyio
-import anyio.to_thread
 
 from kronmem.core.exchange import Flow, Local, Pause, Step
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import KronmemError
+from kronmem.transport.worker_threads import aside
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -159,7 +159,7 @@ async def _arest(step: Pause | Local) -> Reply:
     if isinstance(step, Pause):
         await anyio.sleep(step.seconds)
     else:
-        await anyio.to_thread.run_sync(step.work, abandon_on_cancel=True)  # a locked file holds no cancellation
+        await aside(step.work)  # a locked file holds no cancellation
     return Reply(0)
 
 

@@ -114,6 +114,12 @@ class AsyncMockedConnection(_Mocked):
 # ── transports passed in ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+_ONLY_AWAITED = (
+    "this transport can only be awaited: use it with AsyncClient, whose outbox it cannot empty in the background"
+    " (the next remember of an agent does), or pass one that can do both"
+)
+
+
 class Injected:
     """Requests through an httpx transport that the user passed in, for tests and special networks."""
 
@@ -127,7 +133,7 @@ class Injected:
     def send(self, request: Request) -> Reply:
         """Send once."""
         if not isinstance(self._transport, httpx.BaseTransport):
-            raise ConfigError("this transport can only be awaited; use it with AsyncClient")
+            raise ConfigError(_ONLY_AWAITED)
         deadline, body = time.monotonic() + request.timeout, Body({})
         try:
             response = self._transport.handle_request(self._request(request))

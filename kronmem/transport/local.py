@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from anyio import CapacityLimiter, WouldBlock, move_on_after, to_thread
 
 from kronmem import fork_safety
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, DeadlineError
 from kronmem.transport.drive import CLOSED
+from kronmem.transport.worker_threads import Places, aside
 
 if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is imported
-    import anyio
-    from anyio.lowlevel import RunVar
-
     from kronmem.engine.embedding import Embed
     from kronmem.engine.service import Service
 
 _AT_ONCE = 16
 """Requests in worker threads at a time: more only wait for each other, since the engine is Python."""
 _CROWDED = f"timed out behind {_AT_ONCE} other calls of this process at the embedded engine"
+_places = Places("kronmem_engine", _AT_ONCE)
 _NO_PSYCOPG = "PostgreSQL needs its extra: pip install 'kronmem[postgres]'"
 
 
@@ -44,10 +45,8 @@ class LocalTransport:
 
     async def asend(self, request: Request) -> Reply:
         """Answer one request in a worker thread. A cancelled call leaves its thread to finish by itself."""
-        from anyio import CapacityLimiter, to_thread
-
         ends = time.monotonic() + request.timeout
-        limiter, borrower = _limiter(), object()
+        limiter, borrower = _places.limiter, object()
         await _take_place(limiter, borrower, request.timeout)
         try:
             # The place is taken: the thread itself waits for nobody.
@@ -71,9 +70,7 @@ class LocalTransport:
 
     async def aclose(self) -> None:
         """Close the database, if one was opened."""
-        from anyio import to_thread
-
-        await to_thread.run_sync(self.close, abandon_on_cancel=True)  # which goes on by itself
+        await aside(self.close)  # which goes on by itself
 
     def _opened(self) -> Service:
         if (service := self._service) is not None:
@@ -122,32 +119,12 @@ def postgres_service(
     return Service(Engine(store, embed=embed, now=now))
 
 
-async def _take_place(limiter: anyio.CapacityLimiter, borrower: object, timeout: float) -> None:
+async def _take_place(limiter: CapacityLimiter, borrower: object, timeout: float) -> None:
     """Take one of the places of the running event loop, waiting at most so long."""
-    import anyio
-
-    if limiter.available_tokens > 0:
+    with suppress(WouldBlock):  # a free place may be meant for somebody who waits: its number tells nothing
         limiter.acquire_on_behalf_of_nowait(borrower)
         return
-    with anyio.move_on_after(timeout) as waiting:
+    with move_on_after(timeout) as waiting:
         await limiter.acquire_on_behalf_of(borrower)
     if waiting.cancelled_caught:
         raise DeadlineError(_CROWDED, sent=False)
-
-
-def _limiter() -> anyio.CapacityLimiter:
-    """The limiter of the running event loop: one belongs to one loop, a transport may outlive several."""
-    import anyio
-
-    limiters = _limiters()
-    if (limiter := limiters.get(None)) is None:
-        limiter = anyio.CapacityLimiter(_AT_ONCE)
-        limiters.set(limiter)
-    return limiter
-
-
-@lru_cache(maxsize=1)
-def _limiters() -> RunVar[anyio.CapacityLimiter | None]:
-    from anyio.lowlevel import RunVar
-
-    return RunVar("kronmem_local_limiter")

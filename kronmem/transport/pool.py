@@ -138,6 +138,8 @@ class HttpTransport:
         except IndexError:
             if not connection.closed:
                 self._idle.append(connection)
+            if self._closed:  # by another thread, which found it not yet idle
+                self.close()
             return
         if not connection.closed and not connection.reusable:
             connection.close()

@@ -19,10 +19,11 @@ from typing import Any
 import anyio
 import pytest
 
-from kronmem import AsyncClient, Client, DeadlineError, KronmemError, StoreError
+from kronmem import AsyncClient, Client, DeadlineError, KronmemError, StoreError, TransportError
 from kronmem.core.calls import Draft
 from kronmem.outbox import disk
 from kronmem.outbox.outbox import Outbox
+from kronmem.outbox.policy import Delay
 from kronmem.outbox.queue import OutboxFile
 from kronmem.sqlite_file import SqliteFile
 from tests.outbox.services import NOBODY, ONCE, Switched, asked, change, keeping, texts, until
@@ -221,6 +222,39 @@ def test_no_method_waits_for_a_locked_outbox_longer_than_its_deadline(
                 # Of several waits all but the first are short: the lock was found. The rest is what a call keeps back.
                 assert max(waits, default=0.0) <= 2 * SHORT, name
                 client.close()
+
+
+@pytest.mark.slow
+def test_a_shorter_deadline_than_the_clients_holds_at_a_locked_outbox_too(kind: str, tmp_path: Path) -> None:
+    with closing(OutboxFile(str(tmp_path / "o.db"))) as file:
+        file.put(file.lane(NOBODY, ""), [Draft("alice", "id", "waiting")], Delay(backoff=3600.0))
+    with shell(kind, NOBODY, outbox=tmp_path / "o.db", timeout=3600.0) as client:
+        quick = client.inner.with_timeout(SHORT)
+        with locked(tmp_path / "o.db", "BEGIN IMMEDIATE"):
+            for call in (quick.clear, quick.erase):
+                with pytest.raises(DeadlineError, match=r"o\.db is busy"):
+                    client.portal.call(call, "alice") if isinstance(client, Awaiting) else call("alice")
+
+
+def without_memories(server: RawServer, connection: Any, request: Any) -> None:
+    """Take everything and find nothing again."""
+    missing = respond(404, body={"detail": "Memory not found"})
+    (missing if request.method == "GET" else keeping)(server, connection, request)
+
+
+@pytest.mark.slow
+def test_rows_in_a_locked_outbox_keep_nobody_from_a_service_that_is_well(kind: str, tmp_path: Path) -> None:
+    with RawServer([without_memories]) as server:
+        begun(tmp_path / "o.db", server.url)
+        with closing(OutboxFile(str(tmp_path / "o.db"))) as file:
+            file.put(file.lane(server.url, ""), [Draft("alice", "id", "waiting")], Delay(backoff=3600.0))
+        with shell(kind, server.url, outbox=tmp_path / "o.db", timeout=8.0) as client:
+            with locked(tmp_path / "o.db", "BEGIN IMMEDIATE"):
+                assert not client.remember("alice", "fresh").queued
+                with pytest.raises(TransportError, match="still waits"):
+                    client.get("alice", "id")
+            assert asked(client, "flush", LONGEST) == 0
+        assert texts(server) == ["before", "fresh", "waiting"]
 
 
 def test_a_locked_outbox_holds_no_cancellation(kind: str, tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import anyio
+import httpx
 import pytest
 
-from kronmem import Client
+from kronmem import AsyncClient, Client
 from tests.outbox.services import NOBODY, ONCE, asked, keeping, texts, until
 from tests.services import RawServer
 from tests.shells import shell
@@ -90,3 +92,24 @@ def test_rows_for_another_url_stay_in_sight_and_move_by_request_only(kind: str, 
             assert asked(client, "flush", 20.0) == 0
             assert texts(server) == ["said here", "said at the old address"]
             assert asked(client, "elsewhere") == {}
+
+
+def test_a_url_may_be_adopted_from_as_it_was_given_to_its_client(tmp_path: Path) -> None:
+    with Client(f"{NOBODY}/", outbox=tmp_path / "o.db") as old:
+        old.remember_later("alice", "text")
+    with Client("http://127.0.0.1:1", outbox=tmp_path / "o.db") as client:
+        assert client.outbox.adopt(f"{NOBODY}/") == 1
+
+
+def test_an_outbox_that_a_transport_cannot_empty_in_the_background_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        client = AsyncClient(NOBODY, outbox=tmp_path / "o.db", transport=httpx.AsyncHTTPTransport())
+        await client.remember_later("alice", "text")
+        until(lambda: "cannot be asked" in caplog.text)
+        await client.close()
+
+    anyio.run(main)
+    assert "cannot empty in the background" in caplog.text
+    assert "refuses" not in caplog.text

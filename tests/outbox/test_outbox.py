@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import math
 import os
+import platform
 import shutil
 import sqlite3
 import stat
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -29,10 +31,11 @@ from kronmem import (
 )
 from kronmem.core.calls import Draft
 from kronmem.core.circuit_breaker import Breaker
+from kronmem.outbox.claims import KEPT
 from kronmem.outbox.delivery_thread import Delivery
-from kronmem.outbox.lease import is_gone, me
+from kronmem.outbox.lease import LEASE, is_gone, me
 from kronmem.outbox.policy import Delay
-from kronmem.outbox.queue import KEPT, LEASE, OutboxFile
+from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.sender import Sender
 from kronmem.transport.drive import Transport
 from tests.outbox.services import NOBODY, until
@@ -108,6 +111,8 @@ def test_who_holds_a_lease_is_known() -> None:
     node, pid, started = me().rsplit("|", 2)
     assert is_gone(f"{node}|{pid}|{started}0")  # the number is ours, the process was another
     assert not is_gone(f"elsewhere|{pid}|1")
+    assert is_gone(f"{platform.node()}|{pid}|1")  # as 0.1 writes it
+    assert not is_gone(f"{platform.node()} pid:[1]|{pid}|1")  # another container of the same name
     assert not is_gone("")
 
 
@@ -157,6 +162,22 @@ def test_rows_handed_back_to_a_busy_file_are_released_later(file: OutboxFile) ->
     delivery._serve(sender)
     assert len(file.claim(lane)) == 1
     delivery.close()
+
+
+IN_A_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+HOLDER = "import sys; from kronmem.outbox.lease import me; print(me(), flush=True); sys.stdin.read()"
+
+
+@pytest.mark.slow
+def test_a_process_in_another_container_of_the_same_name_is_not_taken_for_one_that_ended() -> None:
+    if shutil.which("unshare") is None or subprocess.run([*IN_A_CONTAINER, "true"], capture_output=True).returncode:
+        pytest.skip("no containers may be made here")
+    with subprocess.Popen(
+        [*IN_A_CONTAINER, sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert not is_gone(process.stdout.readline().strip())
+        process.communicate()
 
 
 def test_a_row_of_a_silent_process_elsewhere_is_free_after_its_lease(file: OutboxFile, clock: Clock) -> None:
@@ -222,6 +243,13 @@ def test_a_full_outbox_says_so_and_drops_nothing(file: OutboxFile) -> None:
     with pytest.raises(OutboxFullError):
         file.put(lane, [draft(1, "bob", metadata={"x": "y" * 6000})])
     assert file.pending(lane) == 20
+
+
+def test_the_size_of_an_outbox_is_counted_in_bytes_whatever_the_language(file: OutboxFile) -> None:
+    lane = file.lane("http://s", "key")
+    with pytest.raises(OutboxFullError):
+        file.put(lane, [Draft("alice", "id", "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 2000)])
+    assert file.pending(lane) == 0
 
 
 def test_where_a_delivered_memory_is_kept_is_known_for_thirty_days(file: OutboxFile, clock: Clock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 from kronmem import Client, ConflictError, Retry
 from kronmem.core.calls import Draft
 from kronmem.outbox import policy
+from kronmem.outbox.lease import me
 from kronmem.outbox.queue import OutboxFile
+from kronmem.outbox.queue_file import Lane
 from tests.outbox.services import NOBODY, ONCE, Switched, asked, change, failing_on, keeping, stored, texts, until
 from tests.services import RawServer
 from tests.services.raw import close, respond
@@ -187,7 +190,7 @@ def test_a_memory_that_becomes_a_dead_letter_while_it_is_taken_back_is_forgotten
     lane = file.lane("http://a", "key")
     file.put(lane, [Draft("alice", SAME, "second thoughts")], sent=True)
     (row,) = file.claim(lane)
-    file.work = lambda: file.bury(row, "the service fails on this memory")
+    file.work = lambda: file.bury(row, "the service fails on this memory", sent=True)
     assert file.cancel(lane, "alice", SAME) is None  # removed here, and the service may have it
     assert (file.dead(lane), file.pending(lane)) == ([], 0)
     file.close()
@@ -201,12 +204,63 @@ def test_what_was_taken_back_can_be_dropped_as_a_dead_letter_and_under_another_k
         file.put(lane, [draft], sent=True)
         assert file.cancel(lane, "alice", draft.client_id)
     (row,) = file.claim(new)
-    file.bury(row, "refused")
+    file.bury(row, "refused", sent=False)
     assert len(file.dead(new)) == len(file.stranded(new)) == 1
     assert file.remove(new, "id-0")
     assert file.remove(new, "id-1")
     assert file.dead(new) == file.stranded(new) == []
     file.close()
+
+
+def cancelled(file: OutboxFile, lane: Lane) -> list[bool]:
+    """Take the one row back, and see whether the service will be told."""
+    assert file.cancel(lane, "alice", SAME)
+    return [row.cancelled for row in file.claim(lane)]
+
+
+def test_a_row_that_was_sent_under_another_key_is_forgotten_at_the_service_too(tmp_path: Path) -> None:
+    with closing(OutboxFile(str(tmp_path / "o.db"))) as file:
+        old, new = file.lane("http://s", "old"), file.lane("http://s", "new")
+        file.put(old, [Draft("alice", SAME, "text")])
+        assert file.claim(old)  # by a process that ends now: it may have sent the row
+        assert file.adopt(new, "http://s") == 1
+        assert cancelled(file, new) == [True]
+
+
+def test_a_dead_letter_that_the_service_may_have_is_forgotten_there_though_it_was_told_anew(tmp_path: Path) -> None:
+    with closing(OutboxFile(str(tmp_path / "o.db"))) as file:
+        lane = file.lane("http://s", "")
+        file.put(lane, [Draft("alice", SAME, "text")])
+        file.bury(*file.claim(lane), "fails", sent=True)
+        file.put(lane, [Draft("alice", SAME, "text")])
+        assert cancelled(file, lane) == [True]
+
+
+def test_a_row_that_becomes_a_dead_letter_by_a_lost_reply_is_forgotten_at_the_service_too(tmp_path: Path) -> None:
+    with RawServer([failing_on(b"poison", respond(500))]) as server:
+        with closing(OutboxFile(str(tmp_path / "o.db"))) as file:
+            file.put(file.lane(server.url, ""), [Draft("alice", SAME, "poison")])
+        change(tmp_path / "o.db", "UPDATE waiting SET refused = 2")  # by 503, which stores nothing
+        with Client(server.url, outbox=tmp_path / "o.db") as client:
+            client.recall("alice", "anything")
+            until(client.outbox.dead)
+            client.forget("alice", SAME)
+            assert client.outbox.dead() == []
+        assert deleted(server) == [SAME]
+
+
+def test_a_row_of_a_process_that_ended_is_erased_or_dropped_at_once(tmp_path: Path) -> None:
+    node = me().split("|")[0]
+    with closing(OutboxFile(str(tmp_path / "o.db"))) as file:
+        lane = file.lane("http://s", "")
+        for agent in ("alice", "bob"):
+            file.put(lane, [Draft(agent, f"id-{agent}", "text")])
+            assert file.claim(lane)
+        assert not file.erase(lane, "alice")  # this process may be sending it
+        change(tmp_path / "o.db", f"UPDATE waiting SET holder = '{node}|999999999|1'")
+        assert file.erase(lane, "alice")
+        assert file.remove(lane, "id-bob")
+        assert file.pending(lane) == 0
 
 
 def test_who_only_looks_at_the_outbox_sends_nothing(kind: str, tmp_path: Path) -> None:

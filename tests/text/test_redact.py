@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kronmem import Client, redact_secrets
+from kronmem import Client, InvalidInputError, redact_secrets
+from tests.outbox.services import NOBODY
+from tests.shells import shell
 
 HIDDEN = {
     "my card is 4111 1111 1111 1111, thanks": "my card is [card], thanks",
@@ -77,3 +79,14 @@ def test_nothing_that_was_redacted_is_on_disk_or_in_the_log(tmp_path: Path, capl
         assert client.recall("alice", "card 4111111111111111")[0].content == "My card is [card]"
     assert all(b"4111111111111111" not in file.read_bytes() for file in tmp_path.iterdir())
     assert "4111111111111111" not in caplog.text
+
+
+@pytest.mark.parametrize("left", ["", "  ", "\0", "\ud800", "x" * 40_000])
+def test_text_that_a_redaction_left_unfit_is_refused_and_not_queued(kind: str, tmp_path: Path, left: str) -> None:
+    with shell(kind, NOBODY, outbox=tmp_path / "o.db", redact=lambda text: left) as client:
+        for call in (client.remember, client.remember_later):
+            with pytest.raises(InvalidInputError):
+                call("alice", "a secret")
+        with pytest.raises(InvalidInputError):
+            client.remember_many("alice", ["a secret"])
+    assert not (tmp_path / "o.db").exists()

@@ -37,6 +37,7 @@ from kronmem.core.wire import Request
 from kronmem.transport.failures import FAILURES
 from kronmem.transport.headers import headers
 from kronmem.transport.http1 import Http1
+from kronmem.transport.pool import HttpTransport
 from kronmem.transport.target import Target
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, drip, gzip_bomb, hang, head, redirect, reset, respond, respond_raw, truncated
@@ -535,3 +536,27 @@ def test_the_url_may_have_a_path(kind: str) -> None:
     with RawServer([respond(200, body=FOUND)]) as server, shell(kind, f"{server.url}/memory/") as client:
         client.recall("alice", "question")
         assert server.requests[0].path == "/memory/api/v1/agents/alice/recall"
+
+
+class Late:
+    """A connection whose transport is closed by another thread just before it would be idle."""
+
+    closed, reusable = False, True
+
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
+
+    @property
+    def rested(self) -> bool:
+        self._transport.close()
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_connection_that_comes_to_rest_while_its_client_is_closed_is_closed_too() -> None:
+    transport = HttpTransport(Target("http://127.0.0.1:1", None))
+    late = Late(transport)
+    transport._give_back(late)  # type: ignore[arg-type] # as much of a Connection as is used
+    assert late.closed
