@@ -94,3 +94,10 @@ def test_a_client_needs_no_extra_but_the_one_that_it_was_asked_for() -> None:
             beyond = undeclared(path, required)
             assert beyond <= {"trio"}, f"{path.name} imports {beyond}"
             assert beyond <= set(PROJECT["optional-dependencies"])
+
+
+def test_no_version_is_allowed_that_lets_somebody_in() -> None:
+    """Starlette before 1.0.1 builds a path from the Host header, h11 before 0.16 takes any bytes for a chunk's end."""
+    floors = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(PROJECT["optional-dependencies"]["server"]), re.M))
+    assert tuple(map(int, floors["starlette"].split("."))) >= (1, 0, 1)
+    assert tuple(map(int, floors["h11"].split("."))) >= (0, 16)

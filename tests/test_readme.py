@@ -79,6 +79,20 @@ def test_the_messages_under_troubleshooting_are_those_of_the_code() -> None:
     assert {*named} - {*known} == {"does not provide the extra 'agent_framework'"}  # pip's own words
 
 
+def test_the_calls_that_put_recalled_text_into_a_system_message_are_named() -> None:
+    writes = re.compile(r"update_system_message|SystemMessage\(|[\"']role[\"']: [\"']system")
+    package = ROOT / "kronmem"
+    found = {
+        path.relative_to(package).as_posix() for path in package.rglob("*.py") if writes.search(path.read_text("utf-8"))
+    }
+    # The second one has a prompt of its own, and nothing recalled in it.
+    assert found == {"autogen/agent.py", "agentchat/model_extractor.py"}
+    page = " ".join((ROOT / "examples" / "README.md").read_text("utf-8").split())
+    assert "Recalled text is always inside the fence" in page
+    (named,) = re.findall(r"put that fence into a system message, [^.]*: (`[^.]*`)\.", page)
+    assert named == "`prime(…)` and `MemoryAgent(memory_query=…)`"
+
+
 def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:
     (command,) = re.findall(r"<!-- test command -->\s*```bash\n(.*?)```", README, re.S)
     assert "pytest" in command

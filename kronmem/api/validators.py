@@ -1,7 +1,7 @@
 """Validators of the API's types, built at the first value: a process that remembers and recalls needs four of forty.
 
 The models' own are not built (`defer_build`): before 2.12, pydantic does not expect two threads to build one model.
-Threads that come first at once build an adapter each and share nothing while they do.
+Threads that come first at once build an adapter each, one after the other; a fork waits for them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from kronmem import fork_safety
 
 T = TypeVar("T")
 
@@ -48,8 +50,10 @@ class Validator(Generic[T]):
         return self._first(lambda new: new.validate_python(value))
 
     def _first(self, read: Callable[[TypeAdapter[T]], T]) -> T:
-        adapter: TypeAdapter[T] = TypeAdapter(self._model)
-        try:
-            return read(adapter)
-        finally:
-            self._adapter = adapter
+        # pydantic-core has locks of its own: a child forked while another thread builds would wait for one for ever.
+        with fork_safety.first_use.lock:
+            adapter: TypeAdapter[T] = TypeAdapter(self._model)
+            try:
+                return read(adapter)
+            finally:
+                self._adapter = adapter

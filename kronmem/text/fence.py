@@ -30,9 +30,22 @@ _LINE_BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # Besides C0 and C1 controls: bidi overrides reorder what a reader sees, tag characters hide text from a reader but
 # not from a model, and a lone surrogate cannot be encoded for the request at all.
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
-_OPENING = re.compile(r"[<＜﹤‹〈〈⟨❮❰⧼ᐸ˂≮&＆﹠%％﹪\\＼﹨]")
+_OPENING = re.compile("[<＜﹤‹〈〈⟨❮❰⧼ᐸ˂ᚲ\U0001d236≮&＆﹠%％﹪\\\\＼﹨]")
 """The signs that a bracket can begin with, written plainly or encoded."""
-_LOOK_ALIKES = str.maketrans("мεеєоοօгᴦуүυᴍᴇᴏʀʏμ\\⁄∕⧸‹〈⟨❮❰⧼ᐸ˂", "meeeooorryyymeorym////<<<<<<<<")
+_ALIKE = {
+    "<": "‹〈⟨❮❰⧼ᐸ˂\U0001d236ᚲ",
+    "/": "\\⁄∕⧸᜵⁁╱⟋\U0001d23a㇓〳ⳇノ丿∖⟍⧵⧹\U0001d20f\U0001d23b㇔丶",
+    "m": "мᴍμϻⲙᎷᗰᛖꓟ\U000102b0\U00010311\U000118e3\U00011700",
+    "e": "εеєᴇ℮ꬲҽ⋿ⴹᎬꓰ\U000118c6\U000118ce\U00010286",
+    "o": (
+        "оοօᴏ०੦૦௦౦೦൦๐໐၀\u0665۵ᴑꬽσⲟჿ\u05e1\u0647\u06be\u06c1\u06d5ഠဝ"
+        "\U000104ea\U000118c8\U000118d7\U0001042c\u07c0০୦〇\U000114d0\U000118e0ⵔዐଠꓳ\U000118d5\U00010292\U000102ab\U00010516"
+    ),
+    "r": "гᴦʀꭇꭈⲅᎱ\U0001d216ᎡᏒ\U000104dcᖇꓣ\U00016f35",
+    "y": "уүυʏɣᶌỿꭚγყ\U000118dcⲩᎩᎽꓬ\U00016f43\U000118c4\U000102b2",
+}
+"""Look-alikes, most of them those of Unicode's confusables.txt (UTS 39), as NFKD and casefold leave them."""
+_LOOK_ALIKES = str.maketrans({sign: plain for plain, signs in _ALIKE.items() for sign in signs})
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 # One character as an HTML entity, in a url or in a string literal; the sign it begins with may be encoded in turn.
 _ENCODED = re.compile(
@@ -43,13 +56,13 @@ _NAMED = {"lt": "<", "sol": "/", "bsol": "/", "num": "#", "semi": ";"}
 _DECODINGS = 4
 """Passes over what an encoding hides another encoding in: more than any reader takes back by itself."""
 _FOLLOWING = {
-    "<": ("me", "m&", "m%", "m/", "&", "%"),
+    "<": ("me", "rn", "m&", "m%", "m/", "&", "%"),
     "&": ("#", "am", "lt", "so", "bs", "nu", "se"),
     "%": tuple("01234567"),
     "/": ("x", "u"),
 }
 """How each of those signs can go on."""
-_FENCE = re.compile("<(?=/*memory)")
+_FENCE = re.compile("<(?=/*(?:m|rn)e(?:m|rn)[o0]ry)")
 
 
 def render(hits: Sequence[Hit], *, source: str, max_chars: int | None = None) -> str:

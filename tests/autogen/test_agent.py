@@ -68,7 +68,10 @@ def test_it_asks_nothing_before_it_is_needed() -> None:
 def test_a_system_message_shows_what_is_known_when_it_is_read(memory: AgentMemory) -> None:
     memory.remember(COFFEE)
     helper = MemoryAgent("helper", memory=memory, memory_query="coffee", system_message="You help.", llm_config=False)
-    assert COFFEE in helper.system_message
+    said, _, block = helper.system_message.partition("\n\n")
+    assert said == "You help."
+    assert is_fenced(block)
+    assert COFFEE in block
     assert helper.system_message == helper.system_message
 
 

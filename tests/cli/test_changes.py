@@ -171,6 +171,24 @@ def test_a_flush_counts_no_refused_memory_as_delivered_and_names_it(form: tuple[
         assert second.stdout == "Delivered 0; 1 refused, 0 of them now: `kronmem outbox list` says why.\n"
 
 
+@pytest.mark.slow  # a command that finds nobody tries again before it queues
+def test_rows_under_another_key_are_listed_and_adopted_by_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRONMEM_URL", NOWHERE)
+    monkeypatch.setenv("KRONMEM_API_KEY", "kv-old")
+    run("remember", "tea", *A)
+    monkeypatch.setenv("KRONMEM_API_KEY", "kv-new")
+    run("remember", "milk", *A)
+    assert [(one["kind"], one["content"]) for one in lines(run("outbox", "list", "--json"))] == [
+        ("waiting", "milk"),
+        ("other key", "tea"),
+    ]
+    shown = run("outbox", "list").stdout
+    assert "other key" in shown
+    assert "kv-" not in shown
+    assert lines(run("outbox", "adopt", "--json")) == [{"adopted": 1}]
+    assert {one["kind"] for one in lines(run("outbox", "list", "--json"))} == {"waiting"}
+
+
 def test_rows_for_another_url_are_adopted_by_one_command() -> None:
     run("remember", "tea", *A, "--url", NOWHERE)
     other = "http://127.0.0.1:1"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,9 @@ def test_nobody_asks_before_the_named_time_but_a_person(kind: str, tmp_path: Pat
         if status == 503:
             assert row.next_attempt_at is not None
             assert (row.next_attempt_at - row.queued_at).total_seconds() <= 86_500
+        else:
+            with closing(sqlite3.connect(tmp_path / "o.db")) as db:
+                assert db.execute("SELECT until - noted FROM pause").fetchone()[0] <= 86_400
 
 
 def test_a_named_time_beyond_a_day_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

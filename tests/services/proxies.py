@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import pytest
 import trustme
@@ -20,10 +21,17 @@ WAYS = ("plain", "tls", "proxy", "connect")
 LONG_WAYS = ("tls proxy", "tls in tls")
 
 
+class Reachable(Protocol):
+    """A server with an address."""
+
+    @property
+    def url(self) -> str: ...
+
+
 class Tunnels(Loopback):
     """A proxy that leads every CONNECT to one place."""
 
-    def __init__(self, to: Loopback) -> None:
+    def __init__(self, to: Reachable) -> None:
         super().__init__()
         self._to = to
         self._quiet = threading.Condition()

@@ -34,10 +34,16 @@ NAME = "memory.example"
 """A service that is reached through a proxy only."""
 
 
-def in_chunks_of_one(_server: Any, connection: Any, _request: Any) -> None:
+def in_chunks_of_one(written: threading.Event) -> Any:
+    """A whole reply at once, small enough for the kernel's buffers."""
     body = b'{"results": [' + b" " * MANY + b"]}"
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-    connection.write(head(200, {"transfer-encoding": "chunked"}) + chunks)
+
+    def act(_server: Any, connection: Any, _request: Any) -> None:
+        connection.write(head(200, {"transfer-encoding": "chunked"}) + chunks)
+        written.set()
+
+    return act
 
 
 def endless_hints(server: Any, connection: Any, _request: Any) -> None:
@@ -56,12 +62,14 @@ def endless(server: Any, connection: Any, crumb: bytes) -> None:
     connection.close()
 
 
-async def turns(client: AsyncClient, expected: Any = None) -> int:
-    """How often another task had its turn while one call was under way."""
+async def turns(client: AsyncClient, expected: Any = None, begin: Callable[[], bool] = lambda: True) -> int:
+    """How often another task had its turn while one call was under way, since `begin` said so."""
     count = 0
 
     async def other() -> None:
         nonlocal count
+        while not begin():
+            await anyio.lowlevel.checkpoint()
         while True:
             await anyio.lowlevel.checkpoint()
             count += 1
@@ -92,12 +100,15 @@ def test_a_reply_in_crumbs_is_read_in_short_stretches(crumbs: bytes) -> None:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_reply_in_chunks_of_one_byte_lets_other_tasks_run(backend: str) -> None:
-    async def main(url: str) -> int:
-        async with AsyncClient(url, timeout=100) as client:
-            return await turns(client)
+    """Turns are counted from when all of it has arrived, which holds up the loop: before, there are any number."""
+    written = threading.Event()
 
-    with RawServer([in_chunks_of_one]) as server:
-        assert anyio.run(main, server.url, backend=backend) > MANY / 1000
+    async def main(server: RawServer) -> int:
+        async with AsyncClient(server.url, timeout=100) as client:
+            return await turns(client, begin=lambda: bool(server.requests) and written.wait(60))
+
+    with RawServer([in_chunks_of_one(written)]) as server:
+        assert anyio.run(main, server, backend=backend) > MANY / 1000
 
 
 @pytest.mark.slow

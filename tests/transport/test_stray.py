@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from kronmem.transport.http1 import Http1
 from kronmem.transport.target import Target
 from kronmem.transport.tls import Tls
 from tests.services import RawServer
-from tests.services.proxies import server_context
+from tests.services.proxies import Tunnels, server_context
 from tests.services.raw import head, respond
 from tests.shells import shell
 from tests.transport.conftest import Reached
@@ -109,6 +110,80 @@ def test_what_keeps_arriving_on_an_idle_connection_is_not_kept(kind: str, reach:
         assert recalled(client) == []
         assert ended.wait(60)
         assert written[0] < 64  # the kernel's buffers, one for each hop
+
+
+def half_ahead(line: socket.socket, context: ssl.SSLContext) -> None:
+    """Answer in TLS, each time with the next reply behind the first; its last bytes leave after the next request."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    service = context.wrap_bio(incoming, outgoing, server_side=True)
+
+    def heard(step: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                return step()
+            except ssl.SSLWantReadError:
+                line.sendall(outgoing.read())
+                if not (data := line.recv(65536)):
+                    raise ConnectionError from None
+                incoming.write(data)
+
+    heard(service.do_handshake)
+    rest = b""
+    while True:
+        asked = b""
+        while not asked.endswith(b"}"):  # the end of a request to recall
+            asked += heard(lambda: service.read(65536))
+        service.write(hit("mine"))
+        service.write(hit("somebody else's"))
+        records = rest + outgoing.read()
+        rest = records[-20:]
+        line.sendall(records[:-20])
+
+
+class HalfAhead:
+    """A service at which every connection is served so."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._context, self.connections = context, 0
+        self.url = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                line, _ = self._listener.accept()
+                self.connections += 1
+                self._threads.append(threading.Thread(target=self._serve, args=(line,), daemon=True))
+                self._threads[-1].start()
+
+    def _serve(self, line: socket.socket) -> None:
+        with line, contextlib.suppress(OSError):  # the client has hung up
+            half_ahead(line, self._context)
+
+    def close(self) -> None:
+        """Stop listening, and wait for the clients to go."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(60)
+
+
+@pytest.mark.parametrize("way", ["tls", "connect"])
+def test_a_reply_that_has_half_arrived_with_the_first_answers_no_other_question(
+    kind: str, way: str, trusted: None, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a record waits inside the TLS layer: no socket is readable, nothing is decrypted."""
+    name = "127.0.0.1" if way == "tls" else "memory.example"
+    with contextlib.closing(HalfAhead(server_context(authority, name))) as server, contextlib.ExitStack() as stack:
+        if way == "connect":
+            proxy = stack.enter_context(Tunnels(server))
+            monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        with shell(kind, server.url if way == "tls" else f"https://{name}", retry=ONCE, timeout=60) as client:
+            assert [recalled(client) for _ in range(3)] == [["mine"]] * 3
+            assert server.connections == 3
 
 
 def test_half_a_record_beyond_the_reply_is_noticed(trusted: None, authority: trustme.CA) -> None:
