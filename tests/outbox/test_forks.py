@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -246,6 +247,38 @@ def test_a_fork_waits_for_a_validator_that_another_thread_builds() -> None:
     children = [in_child(child)]
     thread.join()
     ended_well(children)
+
+
+IN_A_FIRST_USE = """
+import os, threading
+from kronmem import fork_safety
+import logging
+
+began, forking, made = threading.Event(), threading.Event(), []
+
+def first_use():
+    with fork_safety.first_use.lock:
+        began.set()
+        forking.wait()
+        threading.Event().wait(0.2)  # the other thread takes the locks that a fork waits for, in their order
+        logging.getLogger("made by a module at its import")
+        made.append(True)
+
+thread = threading.Thread(target=first_use)
+thread.start()
+began.wait()
+os.register_at_fork(before=forking.set)  # registered last, so called first
+if (child := os.fork()) == 0:
+    os._exit(0 if made else 1)
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_waits_for_a_first_use_that_makes_a_logger() -> None:
+    """The hook of logging, which takes its lock, must come after ours: else neither gets on."""
+    ended = subprocess.run([sys.executable, "-c", IN_A_FIRST_USE], capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("0\n", "")
 
 
 @pytest.mark.slow
