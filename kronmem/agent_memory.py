@@ -126,6 +126,7 @@ class _Face:
         self._signature = whole.replace(parameters=[one for one in whole.parameters.values() if one.name != "agent_id"])
         self._name = method.__qualname__.replace("Client", "AgentMemory")
         self._has_session = "session_id" in whole.parameters
+        self._of_all_sessions = method.__name__ == "erase"
         self._method = method
 
     def put_on(self, bound: Callable[..., object]) -> None:
@@ -139,6 +140,11 @@ class _Face:
         """Put the bound session among the arguments; the answer is the agent of this call."""
         if self._has_session:
             options["session_id"] = scope._within(options.get("session_id"))  # pyright: ignore[reportPrivateUsage] -- its own face
+        elif self._of_all_sessions and scope.session_id is not None:
+            raise InvalidInputError(
+                "erase removes every session of the agent, and this memory is bound to one: clear() deletes that one, "
+                "client.erase(agent_id) all of them"
+            )
         return scope.agent_id
 
     def check(self, *args: object, **options: object) -> None:

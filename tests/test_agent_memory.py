@@ -124,6 +124,16 @@ def test_a_resolved_memory_stays_with_the_agent_of_that_moment(embedded: Any) ->
 # ── identity ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_memory_of_one_session_does_not_erase_the_others(embedded: Any) -> None:
+    embedded.remember("ada", "tea", session_id="monday")
+    embedded.remember("ada", "coffee", session_id="tuesday")
+    with pytest.raises(InvalidInputError, match=r"bound to one: clear\(\) deletes that one"):
+        embedded.agent("ada", session_id="monday").erase()
+    assert len(embedded.memories("ada")) == 2
+    assert embedded.agent("ada", session_id="monday").clear() == 1
+    assert embedded.agent("ada").erase().memories == 1
+
+
 def test_the_same_agent_session_and_store_is_the_same_memory(make: Make, tmp_path: Path) -> None:
     file = f"sqlite:///{tmp_path / 'one.db'}"
     service = "http://127.0.0.1:9"
