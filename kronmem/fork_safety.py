@@ -4,8 +4,8 @@ from __future__ import annotations
 
 # These two take locks of their own before a fork, and the hook that was registered last comes first: a fork that held
 # the lock of logging while it waited for a first use, which makes a logger, would wait in vain.
-import concurrent.futures.thread  # noqa: F401 -- registered before ours
-import logging  # noqa: F401 -- the same
+import concurrent.futures.thread  # noqa: F401 # pyright: ignore[reportUnusedImport] -- registered before ours
+import logging  # noqa: F401 # pyright: ignore[reportUnusedImport] -- the same
 import os
 import threading
 import weakref

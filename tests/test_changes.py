@@ -183,6 +183,7 @@ def test_kronvex_refuses_keys_and_does_the_rest_by_its_own_calls(kind: str) -> N
         assert list(client.memories("ada")) == []
 
 
+@pytest.mark.slow
 def test_a_late_delivery_does_not_bury_what_was_said_since(tmp_path: Path) -> None:
     with ServedKronmem(tmp_path / "memory.db") as server:
         with Client("http://127.0.0.1:9", outbox=tmp_path / "o.db", timeout=1.0) as away:
@@ -249,6 +250,7 @@ def test_a_queued_memory_is_read_changed_and_told_by_the_id_it_was_queued_under(
             client.update("ada", "never-queued", tags=["seen"])
 
 
+@pytest.mark.slow
 def test_a_change_of_a_memory_that_cannot_be_delivered_is_an_outage_and_not_unknown(tmp_path: Path) -> None:
     with ServedKronmem(tmp_path / "memory.db") as server:
         url = server.url

@@ -120,7 +120,7 @@ def strings(values: Iterable[T], what: str, of: str = "strings") -> list[T]:
 def role(value: str | None) -> str | None:
     """Accept who said a memory, or nobody."""
     if value is not None and value not in ids.ROLES:
-        shown = repr(value) if isinstance(value, str) else _kind(value)
+        shown = repr(value) if isinstance(value, str) else _kind(value)  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"role must be one of {', '.join(ids.ROLES)} or None, not {shown}")
     return value
 

@@ -25,7 +25,7 @@ MOST_AGENTS = 4
 def unused(draft: Draft, asker: Asker) -> Flow[None]:
     """Refuse an id that already means another text."""
     known = asker.known_ids
-    index = known.pop(draft.agent_id, {})
+    index: dict[str, tuple[frozenset[str], int]] = known.pop(draft.agent_id, {})
     known[draft.agent_id] = index
     while len(known) > MOST_AGENTS:
         known.pop(next(iter(list(known)), ""), None)  # another thread may have dropped it

@@ -136,6 +136,7 @@ class Worker(BaseChatAgent):
         self.doing = state["doing"]
 
 
+@pytest.mark.slow
 async def test_a_message_that_comes_during_a_later_save_does_not_end_the_saving(store: Store) -> None:
     async def work(worker: Worker) -> str:
         await store.holds(f"Answer {worker.turn - 1}" if worker.turn > 1 else "Begin.")

@@ -109,6 +109,7 @@ def test_the_lines_carry_times_history_keys_roles_pins_lifetimes_and_state() -> 
     assert {"agent_id": "bob", "state_key": "only", "value": "state"} in found
 
 
+@pytest.mark.slow
 def test_a_file_is_private_and_a_failed_export_leaves_the_old_one(tmp_path: Path) -> None:
     fill("")
     out = tmp_path / "all.jsonl"

@@ -60,6 +60,7 @@ def work_together(path: str, count: int, seconds: float) -> None:
     assert_sound(path)
 
 
+@pytest.mark.slow
 def test_processes_share_one_new_file(tmp_path: Path) -> None:
     work_together(str(tmp_path / "home" / "memory.db"), 2, 0.2)
 

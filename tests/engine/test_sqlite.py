@@ -517,7 +517,7 @@ for number in range(100):
 """
 
 
-@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///{path}"])
+@pytest.mark.parametrize("url", ["sqlite://", pytest.param("sqlite:///{path}", marks=pytest.mark.slow)])
 def test_closing_a_client_under_threads_at_work_ends_their_calls_and_not_the_process(url: str, path: str) -> None:
     command = [sys.executable, "-X", "faulthandler", "-c", CLOSED_MEANWHILE, url.format(path=path)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -90,6 +90,7 @@ def test_another_agents_row_tells_as_much_as_a_probe(tmp_path: Path) -> None:
         assert [letter.content for letter in client.outbox.dead()] == ["poison"]
 
 
+@pytest.mark.slow
 def test_at_kronvex_a_recall_tells_an_outage_from_a_bad_text(tmp_path: Path, hurried: None) -> None:
     """Its health is well while it cannot embed anything: only a short text that is embedded proves something."""
     down = threading.Event()

@@ -42,7 +42,9 @@ def guesser(served: ServedKronmem) -> Iterator[httpx.Client]:
         yield client
 
 
-@pytest.mark.parametrize("path", ["/api/v1/agents", "/memory/ns", "/v1/memory/list", "/mcp/pressed"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/agents", "/memory/ns", "/v1/memory/list", pytest.param("/mcp/pressed", marks=pytest.mark.slow)]
+)
 def test_wrong_keys_in_a_row_are_slowed_and_the_right_one_is_served_all_the_while(
     path: str, guesser: httpx.Client, http: httpx.Client
 ) -> None:

@@ -376,6 +376,7 @@ def test_requests_in_flight_stay_within_the_concurrency(kind: str) -> None:
         assert 1 <= server.most_in_flight <= 4
 
 
+@pytest.mark.slow
 def test_the_client_itself_bounds_what_is_under_way() -> None:
     import asyncio
 
