@@ -121,9 +121,10 @@ def postgres_service(
 
 async def _take_place(limiter: CapacityLimiter, borrower: object, timeout: float) -> None:
     """Take one of the places of the running event loop, waiting at most so long."""
-    with suppress(WouldBlock):  # a free place may be meant for somebody who waits: its number tells nothing
-        limiter.acquire_on_behalf_of_nowait(borrower)
-        return
+    if limiter.available_tokens > 0:
+        with suppress(WouldBlock):  # before anyio 4.14.2 a free place may be meant for somebody who waits
+            limiter.acquire_on_behalf_of_nowait(borrower)
+            return
     with move_on_after(timeout) as waiting:
         await limiter.acquire_on_behalf_of(borrower)
     if waiting.cancelled_caught:

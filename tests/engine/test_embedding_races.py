@@ -170,8 +170,10 @@ def test_a_process_whose_model_was_replaced_adds_no_vectors_and_compares_none(
         wait_for(second, 2)
         one.remember("a loan of money")
         wait_for(first, 2)
-    # Both are closed: whatever was to be written has been.
-    assert stored(path) == [packed(Named("another"), "a kitten sleeps")]
+    # Both are closed: whatever was to be written has been. The second may have come upon the loan too, still catching up.
+    kitten, *loan = stored(path)
+    assert kitten == packed(Named("another"), "a kitten sleeps")
+    assert loan in ([], [packed(Named("another"), "a loan of money")])
     assert caplog.text.count("this process adds none") == 1
 
 
