@@ -209,7 +209,7 @@ class SqliteFile:
             self._on_connect(connection)
             connection.execute("PRAGMA secure_delete = ON")  # forgotten means overwritten, on every build of SQLite
             connection.execute("PRAGMA cache_size = -8000")  # kB; the default of 2000 is small beside an index
-            if not self._ready:
+            if not self._ready or self._path == MEMORY:  # one that an interrupt left behind took its tables along
                 prepare(connection, self._path, self._schema, ends, read_only=self._read_only)
                 self._ready = True
             connection.execute("PRAGMA schema_version")  # the write-ahead log is opened when something is read

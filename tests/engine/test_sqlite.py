@@ -494,6 +494,28 @@ def test_many_interrupts_take_no_place_and_leave_no_lock(tmp_path: Path, place: 
     gc.collect()  # here and not in another test, where the warnings are errors
 
 
+class InterruptedOpening(SqliteFile):
+    """The first connection is lost to an interrupt when it is ready."""
+
+    looked = 0
+
+    def has_moved(self) -> bool:
+        self.looked += 1
+        if self.looked == 2:  # the second look is behind the opening
+            raise Interrupted
+        return super().has_moved()
+
+
+@pytest.mark.parametrize("place", ["f.db", ":memory:"])
+def test_an_opening_that_was_interrupted_at_its_end_is_done_again(tmp_path: Path, place: str) -> None:
+    file = InterruptedOpening(place if place == ":memory:" else str(tmp_path / place), PLAIN)
+    with pytest.raises(Interrupted), file.transaction("BEGIN", 20.0):
+        pass
+    with file.transaction("BEGIN IMMEDIATE", 20.0) as db:
+        db.execute("INSERT INTO t VALUES(1)")
+    file.close()
+
+
 CLOSED_MEANWHILE = """
 import sys, threading
 from kronmem import Client, KronmemError
