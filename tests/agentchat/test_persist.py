@@ -136,8 +136,8 @@ async def test_a_message_with_characters_that_no_store_takes_does_not_stop_the_s
         await agent.run(task="and then?")
     again = AssistantAgent("ada", Scripted())
     async with persisted(again, client.state("team"), "alone"):
-        told = [message.content for message in await again.model_context.get_messages()]
-    assert told == ["the file begins with \ufffd", "One.", "and then?", "Two."]
+        told = (await again.save_state())["llm_context"]["messages"]
+    assert [one["content"] for one in told] == ["the file begins with \ufffd", "One.", "and then?", "Two."]
 
 
 async def test_a_team_saved_under_two_keys_is_saved_under_both_all_the_time(client: AsyncClient) -> None:
