@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Link, exchange
 from kronmem.core.paging import Walk
+from kronmem.core.redaction import Redact
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
@@ -26,7 +27,7 @@ from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.state import AsyncState
 from kronmem.transport.drive import AsyncTransport, adrive, afan_out
 from kronmem.transport.worker_threads import aside
-from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, settled
+from kronmem.wiring import Embed, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
     from kronmem.agent_memory import AgentId, AsyncAgentMemory, SessionId

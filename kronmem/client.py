@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Link, exchange
 from kronmem.core.paging import Walk
+from kronmem.core.redaction import Redact
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
@@ -24,7 +25,7 @@ from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
 from kronmem.transport.drive import Transport, drive, fan_out, loop_guard
-from kronmem.wiring import Embed, Redact, StoreIdentity, Wiring, settled
+from kronmem.wiring import Embed, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
     from kronmem.agent_memory import AgentId, AgentMemory, SessionId

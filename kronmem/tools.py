@@ -4,13 +4,12 @@ They never raise, coerce the arguments of a model, and answer in words it can us
 not strings, and the functions are plain nested ones: AutoGen accepts nothing else in every version.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from operator import getitem
-from typing import Annotated, Generic, Protocol, TypedDict, TypeVar, cast, get_args, overload
+from typing import Annotated, Generic, Protocol, TypeVar, cast, get_args, overload
 
 from pydantic import JsonValue
 
@@ -19,6 +18,7 @@ from kronmem.models import Hit, Memory
 from kronmem.packs.bounded_call import bounded
 from kronmem.packs.checks import check_memory
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.tool_arguments import as_extras, as_limit, as_tags, as_text, as_type
 from kronmem.packs.tool_call import OWN_DEADLINE, answered_async, failure_message
 from kronmem.packs.tool_descriptions import (
     CONTENT,
@@ -41,8 +41,6 @@ R_co = TypeVar("R_co", covariant=True)
 
 NOTHING = "No relevant memories."
 FORGOTTEN = "Forgotten."
-MAX_LIMIT = 20
-"""The most hits that a service answers; a model that asks for more gets these."""
 _ROUND = str.maketrans("[]", "()")
 
 
@@ -139,7 +137,7 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
         key: Annotated[str | None, KEY] = None,
     ) -> str:
         def work(held: AgentMemory) -> str:
-            return _stored(held.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days, key)))
+            return _stored(held.remember(as_text(content), as_type(memory_type), **as_extras(tags, ttl_days, key)))
 
         return call(work)
 
@@ -148,11 +146,11 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
         limit: Annotated[int, LIMIT] = 5,
         tags: Annotated[list[str] | None, TAGS] = None,
     ) -> str:
-        return call(lambda held: _listed(held.recall(_text(query), _limit(limit), tags=_tags(tags))))
+        return call(lambda held: _listed(held.recall(as_text(query), as_limit(limit), tags=as_tags(tags))))
 
     def forget(memory_id: Annotated[str, MEMORY_ID]) -> str:
         def work(held: AgentMemory) -> str:
-            held.forget(_text(memory_id).strip())
+            held.forget(as_text(memory_id).strip())
             return FORGOTTEN
 
         return call(work)
@@ -182,7 +180,9 @@ def awaitable_tools(
         key: Annotated[str | None, KEY] = None,
     ) -> str:
         async def work(held: AsyncAgentMemory) -> str:
-            return _stored(await held.remember(_text(content), _type(memory_type), **_extras(tags, ttl_days, key)))
+            return _stored(
+                await held.remember(as_text(content), as_type(memory_type), **as_extras(tags, ttl_days, key))
+            )
 
         return await call(work)
 
@@ -192,13 +192,13 @@ def awaitable_tools(
         tags: Annotated[list[str] | None, TAGS] = None,
     ) -> str:
         async def work(held: AsyncAgentMemory) -> str:
-            return _listed(await held.recall(_text(query), _limit(limit), tags=_tags(tags)))
+            return _listed(await held.recall(as_text(query), as_limit(limit), tags=as_tags(tags)))
 
         return await call(work)
 
     async def forget(memory_id: Annotated[str, MEMORY_ID]) -> str:
         async def work(held: AsyncAgentMemory) -> str:
-            await held.forget(_text(memory_id).strip())
+            await held.forget(as_text(memory_id).strip())
             return FORGOTTEN
 
         return await call(work)
@@ -248,58 +248,7 @@ def _age(created: datetime | None, now: datetime) -> str:
     return "just now"
 
 
-# ── arguments of a model ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""  # which is refused in words
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _type(value: object) -> str:
-    return (value.strip().lower() if isinstance(value, str) else "") or "fact"
-
-
-def _limit(value: object) -> int:
-    return min(MAX_LIMIT, max(1, _number(value) or 5))
-
-
-def _tags(value: object) -> tuple[str, ...]:
-    """Models send a list, a JSON list as text, or words with commas."""
-    if isinstance(value, str):
-        value = _loaded(value)
-    parts: list[object] = list(value) if isinstance(value, (list, tuple)) else [value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- from a model
-    return tuple(tag for tag in (str(part).strip() for part in parts if part is not None) if tag)
-
-
-def _loaded(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text.split(",")
-
-
-def _extras(tags: object, ttl_days: object, key: object) -> "_Extras":
-    days = _number(ttl_days)
-    lifetime = None if not days or days < 1 else min(days, 3650)
-    return {"tags": _tags(tags), "ttl_days": lifetime, "key": None if key is None else _text(key).strip() or None}
-
-
-def _number(value: object) -> int | None:
-    try:
-        return None if value is None else int(float(str(value)))
-    except (ValueError, OverflowError):
-        return None
-
-
 # ── schemas ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Extras(TypedDict):
-    tags: tuple[str, ...]
-    ttl_days: int | None
-    key: str | None
 
 
 _LIST: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}, "description": TAGS}

@@ -20,12 +20,13 @@ from pydantic import SecretStr
 from typing_extensions import Unpack
 
 from kronmem import settings
-from kronmem.api import ids
+from kronmem.api import limits
 from kronmem.core import calls, flows, inputs
 from kronmem.core.agent_names import Names
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link
 from kronmem.core.options import ChangeOptions, ReadFilters, WriteOptions
+from kronmem.core.redaction import Redact, redacted
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
@@ -41,11 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 K = TypeVar("K", int, str)
 
-Redact = Callable[[str], str]
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
-
-MOST_HITS_EMBEDDED = 100
-"""Hits of one recall: Kronvex has 20; more than a hundred fit into no prompt and are a listing."""
 
 log = logging.getLogger("kronmem")
 
@@ -101,7 +98,7 @@ class Wiring:
         breaker = Breaker(self._changed, address=settings.address_of(self.settings.url))
         self.link = Link(time.monotonic, random.random, retry, breaker, names=self._names())
         if self.settings.embedded:
-            self.link.most_hits = MOST_HITS_EMBEDDED
+            self.link.most_hits = limits.MAX_HITS
             self.link.names.current = self._given is None
         self._redact = redact
         self._embed = _encoder(embed)
@@ -278,14 +275,7 @@ class Wiring:
 
     def redacted(self, text: str) -> str:
         """The text after the user's own redaction."""
-        if self._redact is None:
-            return text
-        clean = self._redact(inputs.text(text, "text"))
-        if not isinstance(clean, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- the callable is the user's
-            raise InvalidInputError("redact= must return a string")
-        if problem := ids.text_problem(clean):
-            raise InvalidInputError(f"the text that redact= returned {problem}")
-        return clean
+        return text if self._redact is None else redacted(self._redact, text)
 
     def health(self, said: Health, outbox: OutboxStatus) -> Health:
         """Add the breaker and the outbox of this client to the answer of the service, or to its absence."""

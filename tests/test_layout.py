@@ -42,7 +42,7 @@ ONLY_IN = {
         "outbox/queue_file.py",
         "outbox/claims.py",
         "outbox/withdrawals.py",
-        "outbox/disk.py",
+        "outbox/disk_faults.py",
     },
     "psycopg": {f"engine/postgres/{module}.py" for module in ("pool", "failures", "transaction")},
     "starlette": {"server"},

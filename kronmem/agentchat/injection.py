@@ -13,7 +13,8 @@ from typing import cast
 from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import LLMMessage, UserMessage
 
-from kronmem.packs.injected_block import MAX_QUESTION_CHARS, as_question, clean_words, is_block
+from kronmem.packs.injected_block import clean_words, is_block
+from kronmem.packs.question import MAX_QUESTION_CHARS, as_question
 
 SOURCE = "memory"
 

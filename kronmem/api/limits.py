@@ -15,6 +15,12 @@ MAX_KEY = 255
 """Of the key that a memory is about: as long as an id may be."""
 MAX_DESCRIPTION = 10_000
 """Our own bound: a page of text about an agent."""
+MAX_BATCH = 1000
+"""Memories in one request: they are stored in one transaction, which others wait for."""
+MAX_PAGE = 1000
+"""Memories of one page of a listing."""
+MAX_HITS = 100
+"""Hits of one recall: Kronvex has 20; more than a hundred fit into no prompt and are a listing."""
 MAX_TAGS = 100
 """Our own bound: every tag of a memory is one row of the index."""
 

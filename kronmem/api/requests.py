@@ -25,8 +25,6 @@ from kronmem.api.validators import DeferredModel, Validator
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-MAX_BATCH = 1000
-"""Memories in one request: they are stored in one transaction, which others wait for."""
 Sort = Literal["recent", "oldest", "access_count"]
 Role = Literal["user", "assistant", "tool"]
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
@@ -100,7 +98,7 @@ Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.MAX_TAGS), at_most(lim
 Description = Annotated[str, Field(max_length=limits.MAX_DESCRIPTION), AfterValidator(_storable)]
 Key = Annotated[str, Field(min_length=1, max_length=limits.MAX_KEY), AfterValidator(_not_blank)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
-Limit = Annotated[int, Field(ge=1, le=100)]
+Limit = Annotated[int, Field(ge=1, le=limits.MAX_HITS)]
 Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
@@ -160,7 +158,9 @@ class RememberRequest(RequestModel):
 class BatchRequest(RequestModel):
     """Memories to store together, all or none."""
 
-    memories: Annotated[tuple[RememberRequest, ...], Field(min_length=1, max_length=MAX_BATCH), at_most(MAX_BATCH)]
+    memories: Annotated[
+        tuple[RememberRequest, ...], Field(min_length=1, max_length=limits.MAX_BATCH), at_most(limits.MAX_BATCH)
+    ]
 
 
 class RestoredMemory(RequestModel):
@@ -186,7 +186,9 @@ class RestoredMemory(RequestModel):
 class RestoreRequest(RequestModel):
     """Exported memories to keep as they were, the oldest first, all or none."""
 
-    memories: Annotated[tuple[RestoredMemory, ...], Field(min_length=1, max_length=MAX_BATCH), at_most(MAX_BATCH)]
+    memories: Annotated[
+        tuple[RestoredMemory, ...], Field(min_length=1, max_length=limits.MAX_BATCH), at_most(limits.MAX_BATCH)
+    ]
 
 
 class EraseRequest(RequestModel):
@@ -239,7 +241,7 @@ class ListRequest(RequestModel):
 
     page: Annotated[int, Field(ge=1, le=1_000_000_000)] = 1
     per_page: Limit = 20
-    limit: Annotated[int, Field(ge=1, le=1000)] | None = None
+    limit: Annotated[int, Field(ge=1, le=limits.MAX_PAGE)] | None = None
     offset: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
     memory_type: Type | None = None
     search: Annotated[str, Field(max_length=1000), AfterValidator(_storable)] | None = None

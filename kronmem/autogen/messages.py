@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from kronmem.packs.injected_block import as_question, clean_words
+from kronmem.packs.injected_block import clean_words
+from kronmem.packs.question import as_question
 
 Message = dict[str, Any]
 """AutoGen's own: role, content, name, tool_calls, … in any mixture."""

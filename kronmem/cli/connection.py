@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from kronmem import Client
 from kronmem.cli import errors
-from kronmem.cli.keys import key_for
+from kronmem.cli.api_keys import key_for
 from kronmem.cli.printing import note
 
 

@@ -18,8 +18,8 @@ from pydantic import JsonValue
 
 from kronmem import AgentMemory, Client, ConfigError, KronmemError, NotFoundError, settings
 from kronmem.cli import errors, options, printing
+from kronmem.cli.api_keys import key_for
 from kronmem.cli.demo_script import TELLING
-from kronmem.cli.keys import key_for
 
 AGENT = "kronmem-demo"
 WROTE = "kronmem-demo"

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from kronmem import AgentMemory, Client, memory_tools
+from kronmem.cli.api_keys import key_for
 from kronmem.cli.demo_script import ENGINEER, PLANNER, SCENES, USER, Message, Part, Wish, reply, shown, spoken
-from kronmem.cli.keys import key_for
 
 if TYPE_CHECKING:
     from autogen import ModelClient

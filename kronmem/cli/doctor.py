@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
 from kronmem.cli import connection, errors, options, printing
+from kronmem.cli.api_keys import key_for
 from kronmem.cli.autogen_versions import FAMILY, imports, lacking, mcp_mismatch, owners, promised, trouble, versions
-from kronmem.cli.keys import key_for
 from kronmem.cli.outbox import waiting
 
 if TYPE_CHECKING:

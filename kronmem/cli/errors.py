@@ -10,7 +10,7 @@ import typer
 
 from kronmem import AuthError, Client, ConfigError, InvalidInputError, KronmemError, TransportError, settings
 from kronmem.cli import discard_output
-from kronmem.cli.keys import key_for
+from kronmem.cli.api_keys import key_for
 from kronmem.cli.printing import note, shown
 
 QUEUED = 3

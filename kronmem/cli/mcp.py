@@ -8,7 +8,7 @@ import anyio
 
 from kronmem import AsyncClient, ConfigError
 from kronmem.cli import errors, options
-from kronmem.cli.keys import key_for
+from kronmem.cli.api_keys import key_for
 
 
 def mcp(agent: options.Agent, url: options.Url = None) -> None:

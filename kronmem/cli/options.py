@@ -12,7 +12,7 @@ import typer
 from pydantic import JsonValue
 
 from kronmem import Client, ConfigError, InvalidInputError, KronmemError, settings
-from kronmem.cli.keys import key_for
+from kronmem.cli.api_keys import key_for
 
 LOOK = 2.0
 """Seconds that completing a name may take: a person is waiting at a prompt."""

@@ -103,7 +103,7 @@ def serve(
     """
     with errors.told():
         _check_extra()
-        from kronmem.server.keys import owners, read_file
+        from kronmem.server.api_keys import owners, read_file
         from kronmem.server.serve import run
 
         path, json_log = _path(db), access_log is LogForm.json

@@ -1,8 +1,4 @@
-"""Reading and deleting at the vendor's own server: duplicates once, filters past its 20 hits, ids of our own. Pure.
-
-A store that stalls is finished by the server although its repeat is stored too, so two rows may carry one id and one
-text. The oldest of them is the memory; the others are deleted when they are seen.
-"""
+"""Reading and deleting at the vendor's own server: each memory once, filters past its 20 hits, ids of our own. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +11,11 @@ from typing import NamedTuple
 from kronmem.core import kronvex, kronvex_asides, memory_json
 from kronmem.core import kronvex_calls as server
 from kronmem.core.filters import MemoryFilter
+from kronmem.core.kronvex_duplicates import drop, duplicates
 from kronmem.core.memory_json import WireMemory
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Reply, status_error
-from kronmem.errors import InvalidRequestError, KronmemError, NotFoundError
+from kronmem.errors import InvalidRequestError, NotFoundError
 from kronmem.models import Hit
 
 MERGED = "Memory not found. Kronvex may have merged it with others of its agent; clear() deletes what came of it."
@@ -113,36 +110,6 @@ def _behind(asked: RecallQuery, shown: set[str], asker: Asker) -> Flow[list[Hit]
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
-
-
-def duplicates(rows: Iterable[WireMemory]) -> set[str]:
-    """The ids of rows that repeat an older one, both alive: the same id of ours and text, or stored anew since."""
-    first: dict[tuple[str, str], WireMemory] = {}
-    rows = list(rows)
-    former = frozenset[str]().union(*(row.former for row in rows if not row.superseded))
-    surplus = {row.id for row in rows if row.id in former}
-    for row in rows:
-        own = (row.ours or {}).get("id")
-        if not isinstance(own, str) or row.superseded or row.id in surplus:
-            continue
-        older = first.setdefault((own, row.content), row)
-        if older is not row:
-            newer, first[own, row.content] = (row, older) if _age(older) <= _age(row) else (older, row)
-            surplus.add(newer.id)
-    return surplus
-
-
-def _age(row: WireMemory) -> tuple[float, str]:
-    return (row.created_at.timestamp() if row.created_at else 0.0, row.id)
-
-
-def drop(agent_id: str, surplus: Iterable[str], asker: Asker) -> Flow[None]:
-    """Delete surplus rows; if that fails they are deleted when they are next seen."""
-    for memory_id in sorted(surplus):
-        try:
-            yield from asker.ask(server.delete(agent_id, memory_id))
-        except KronmemError:
-            return
 
 
 def listed(agent_id: str, reply: Reply, asker: Asker) -> Flow[memory_json.WirePage]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kronmem.core import calls, memory_json
-from kronmem.core.kronvex_lookups import duplicates
+from kronmem.core.kronvex_duplicates import duplicates
 from kronmem.core.wire import Call
 from kronmem.models import Memory
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from kronmem.engine.recall import FoundRow, filler, statement
+from kronmem.engine.near_duplicates import statement
+from kronmem.engine.recall import FoundRow, filler
 from kronmem.engine.store import Filter, Page, Reader, Row, Space
 
 FIRST = ("preference", "decision")

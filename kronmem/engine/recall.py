@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kronmem.engine import indexing, ranking, scoring, terms, vector_scan, word_vectors
+from kronmem.engine import indexing, near_duplicates, ranking, scoring, terms, vector_scan, word_vectors
 from kronmem.engine.confidence import confidence
 from kronmem.engine.embedding import cosines
 from kronmem.engine.scoring import MODEL, MODEL_SHARE, TABLE, Answers, Score
@@ -25,14 +25,6 @@ VARIANTS = 4
 figures on the development sets."""
 EVERYTHING = Filter()
 _DAY = 86400.0
-# Words that a repeat adds or drops without printing anything else. No negation is among them, and nobody's name.
-_FILLER = frozenset(
-    (
-        *("a", "an", "the", "so", "well", "oh", "um", "uh", "hm", "please", "just", "really", "very", "quite"),
-        *("actually", "also", "too", "again", "anyway", "btw", "ok", "okay", "yes", "hi", "hey", "hello", "thanks"),
-    )
-)
-
 
 # As stems. The tutorials ask "general context", and people "what do you know about me?".
 _GENERAL = frozenset(
@@ -83,7 +75,7 @@ def search(
     size = max(space.passages, scoring.NAMED) if terms.names(asked.query) else space.passages
     if asked.threshold is None and answers.silent(size, sense):
         return []
-    found = _distinct(_live(rows, space, answers, asked, now), asked.limit)
+    found = near_duplicates.distinct(_live(rows, space, answers, asked, now), asked.limit)
     if asked.threshold is None and found:
         best = found[0][0]
         found = [(score, row) for score, row in found if not scoring.is_tail(score, best)]
@@ -192,29 +184,6 @@ def _live(rows: Reader, space: Space, answers: Answers, asked: Search, now: floa
         if len(part) < step:
             return
         start, step = start + step, 4 * step
-
-
-def _distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Score, Row]]:
-    """The first `limit` that say something else each: of near duplicates the pinned or newest one stands for all.
-
-    Those score alike, so none is looked for beyond twice the limit once there are enough.
-    """
-    kept: dict[tuple[str, ...], tuple[Score, Row]] = {}
-    for seen, (score, row) in enumerate(found, start=1):
-        key = statement(row.content)
-        if key in kept:
-            kept[key] = max(kept[key], (score, row), key=lambda one: (one[1].pinned, one[1].number))
-        elif len(kept) < limit:
-            kept[key] = (score, row)
-        if len(kept) == limit and seen >= 2 * limit:
-            break
-    return sorted(kept.values(), key=lambda one: (one[0].similarity, one[0].number), reverse=True)
-
-
-def statement(content: str) -> tuple[str, ...]:
-    """The words of a text but for order, case, punctuation and filler."""
-    words = sorted(terms.tokens(content))
-    return tuple(word for word in words if word not in _FILLER) or tuple(words)
 
 
 def _hit(row: Row, score: Score | None, now: float, *, counted: bool = True) -> FoundRow:

@@ -9,8 +9,9 @@ from functools import partial
 from sqlite3 import Connection
 
 from kronmem.outbox import rows
-from kronmem.outbox.lease import AHEAD, LEASE, is_gone, me
+from kronmem.outbox.lease import AHEAD, LEASE
 from kronmem.outbox.policy import Delay
+from kronmem.outbox.process_liveness import is_gone, me
 from kronmem.outbox.queue_file import Lane, QueueFile
 from kronmem.outbox.rows import COLUMNS, QueuedRow, UnreadableRowError, Waiting
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from typing_extensions import Self
 
-from kronmem.outbox.disk import DurableFile
+from kronmem.outbox.disk_faults import DurableFile
 
 T = TypeVar("T")
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kronmem.core.steps import Aside
-from kronmem.outbox.lease import AHEAD, is_gone, me
+from kronmem.outbox.lease import AHEAD
+from kronmem.outbox.process_liveness import is_gone, me
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

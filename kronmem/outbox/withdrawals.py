@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlite3 import Connection
 
-from kronmem.outbox.lease import is_gone
+from kronmem.outbox.process_liveness import is_gone
 from kronmem.outbox.queue_file import Lane, QueueFile
 
 SENT = "(lease > 0 OR seq IN (SELECT seq FROM sent))"

@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
 from kronmem.errors import DeadlineError, OutboxFullError
 from kronmem.packs.bounded_call import bounded_async, bounded_thread
+from kronmem.packs.capture_queue import Backlog
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.worker_thread import Backlog
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
+from kronmem.api.limits import MAX_HITS
 from kronmem.core import inputs
 from kronmem.errors import ConfigError, InvalidInputError
 from kronmem.state import AsyncState, State
-from kronmem.wiring import MOST_HITS_EMBEDDED
 
 ReadFrom = Iterable[str | AgentMemory | AsyncAgentMemory]
 """Further agents to read from: their ids, or their memories."""
@@ -19,7 +19,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9_-]{0,40}")
 
 def check_limits(limit: int, timeout: float, threshold: float | None = None) -> None:
     """Refuse limits that every later recall would refuse."""
-    inputs.limit(limit, MOST_HITS_EMBEDDED)
+    inputs.limit(limit, MAX_HITS)
     inputs.threshold(threshold)
     inputs.timeout(timeout)
 

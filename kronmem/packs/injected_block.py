@@ -1,4 +1,4 @@
-"""The injected block: recalled memories as one fenced text for one turn of a model, and the question they answer."""
+"""The injected block: recalled memories as one fenced text for one turn of a model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from kronmem.text.fence import fence, is_fenced, render, without_fences
 
 MAX_BLOCK_CHARS = 12_000
 """Five memories, the default limit, at the 2,000 characters that one may take, with their labels: 3,000 tokens."""
-MAX_QUESTION_CHARS = 2000
-"""About 500 tokens: the usual embedding models cut a text there."""
-
-_GAP = " … "
 
 
 def render_block(hits: Sequence[Hit], source: str, *, named: bool = False) -> str:
@@ -39,12 +35,6 @@ def without_blocks(text: str) -> str:
 def clean_words(text: str) -> str:
     """The words of a message without injected blocks, and without NUL and lone surrogates, which no store takes."""
     return UNSTORABLE.sub("", without_blocks(text)).strip()
-
-
-def as_question(words: str) -> str:
-    """Shorten words to a query. A long text is asked by its beginning and its end, where people put their request."""
-    half = (MAX_QUESTION_CHARS - len(_GAP)) // 2
-    return words if len(words) <= MAX_QUESTION_CHARS else f"{words[:half]}{_GAP}{words[-half:]}"
 
 
 def _named(hit: Hit) -> Hit:

@@ -14,9 +14,9 @@ from kronmem.errors import DeadlineError
 from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.capture import AsyncCapture, CaptureRules, Extract, Utterance
 from kronmem.packs.checks import check_capture, check_limits, check_ttl_days
-from kronmem.packs.injected_block import as_question
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.question import as_question
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_call import OWN_DEADLINE
 from kronmem.packs.tool_descriptions import ToolCoroutine, tool_names

@@ -26,12 +26,12 @@ from kronmem.engine.service import Service
 from kronmem.errors import KronmemError, StoreError, TransportError
 from kronmem.server import spans
 from kronmem.server.access_log import LogRequest, ServedRequest, log_as_text
+from kronmem.server.api_keys import Headers, Keys
 from kronmem.server.contracts.botwire import BOTWIRE
 from kronmem.server.contracts.contract import Contract
 from kronmem.server.contracts.kronvex import KRONVEX
 from kronmem.server.contracts.memstore import MEMSTORE
 from kronmem.server.guard import Guard, Hosts
-from kronmem.server.keys import Headers, Keys
 from kronmem.server.mcp import ROUTES as MCP_ROUTES
 from kronmem.server.mcp import McpEndpoint
 from kronmem.server.metrics import METRICS, MetricsEndpoint, RequestMetrics

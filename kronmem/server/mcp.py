@@ -24,7 +24,7 @@ from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.async_client import AsyncClient
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
-from kronmem.server import keys
+from kronmem.server import api_keys as keys
 from kronmem.server.contracts.contract import detail
 from kronmem.server.requests import read
 

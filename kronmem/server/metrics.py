@@ -17,7 +17,7 @@ from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.engine.engine import StoreSize
 from kronmem.engine.service import Service
 from kronmem.errors import KronmemError
-from kronmem.server import keys
+from kronmem.server import api_keys as keys
 from kronmem.server.contracts.contract import detail
 from kronmem.settings import installed_version
 

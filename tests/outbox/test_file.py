@@ -21,7 +21,7 @@ import pytest
 
 from kronmem import AsyncClient, Client, DeadlineError, KronmemError, StoreError, TransportError
 from kronmem.core.calls import Draft
-from kronmem.outbox import disk
+from kronmem.outbox import disk_faults as disk
 from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.policy import Delay
 from kronmem.outbox.queue import OutboxFile

@@ -33,8 +33,9 @@ from kronmem.core.calls import Draft
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.outbox.claims import KEPT
 from kronmem.outbox.delivery_thread import Delivery
-from kronmem.outbox.lease import LEASE, is_gone, me
+from kronmem.outbox.lease import LEASE
 from kronmem.outbox.policy import Delay
+from kronmem.outbox.process_liveness import is_gone, me
 from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.sender import Sender
 from kronmem.transport.drive import Transport
@@ -165,7 +166,7 @@ def test_rows_handed_back_to_a_busy_file_are_released_later(file: OutboxFile) ->
 
 
 IN_A_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
-HOLDER = "import sys; from kronmem.outbox.lease import me; print(me(), flush=True); sys.stdin.read()"
+HOLDER = "import sys; from kronmem.outbox.process_liveness import me; print(me(), flush=True); sys.stdin.read()"
 
 
 @pytest.mark.slow

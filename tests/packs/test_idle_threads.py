@@ -70,7 +70,7 @@ def test_an_idle_thread_holds_nothing_of_its_last_work() -> None:
 FORKED = """
 import os, sys, threading
 from kronmem.packs.bounded_call import bounded
-from kronmem.packs.worker_thread import Backlog
+from kronmem.packs.capture_queue import Backlog
 backlog, held, done = Backlog(), threading.Event(), []
 assert bounded(lambda: 1, 30) == 1
 backlog.add(lambda: held.wait(60) and None)
@@ -94,7 +94,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
 HELD = """
 import os, signal, threading, time
 from kronmem.packs.bounded_call import MAX_HANGING, bounded
-from kronmem.packs.worker_thread import Backlog
+from kronmem.packs.capture_queue import Backlog
 backlog, release = Backlog(), threading.Event()
 begun, taken = threading.Semaphore(0), threading.Event()
 

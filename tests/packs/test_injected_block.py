@@ -8,13 +8,12 @@ from kronmem import Hit, InvalidInputError, Memory
 from kronmem.packs.checks import check_limits, check_prefix, check_read_from
 from kronmem.packs.injected_block import (
     MAX_BLOCK_CHARS,
-    MAX_QUESTION_CHARS,
-    as_question,
     clean_words,
     fence_context,
     is_block,
     render_block,
 )
+from kronmem.packs.question import MAX_QUESTION_CHARS, as_question
 
 
 def hit(content: str, agent_id: str = "ada", **metadata: str) -> Hit:

@@ -16,9 +16,9 @@ import pytest
 
 from kronmem import Client, ConfigError
 from kronmem.engine.engine import Engine
-from kronmem.engine.postgres.keys import space_key
 from kronmem.engine.postgres.pool import PostgresPool
 from kronmem.engine.postgres.schema import SCHEMA, schema
+from kronmem.engine.postgres.space_keys import space_key
 from kronmem.engine.postgres.store import PostgresStore
 from kronmem.engine.postgres.sweeping import Sweeper
 from kronmem.engine.postgres.transaction import Transaction

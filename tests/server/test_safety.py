@@ -20,11 +20,11 @@ from starlette.requests import Request
 
 from kronmem import ConfigError, KronmemError, StoreError, TransportError
 from kronmem.engine.engine import Engine
+from kronmem.server.api_keys import Keys, owners
 from kronmem.server.app import CONTRACTS, OPEN, create_app
 from kronmem.server.connection_limit import MOST
 from kronmem.server.contracts.kronvex import MAX_BODY
 from kronmem.server.guard import Hosts
-from kronmem.server.keys import Keys, owners
 from kronmem.server.requests import read
 from kronmem.server.serve import run
 from kronmem.transport.local import sqlite_service

@@ -9,8 +9,8 @@ from typing import Any
 
 from kronmem.engine.columns import first_shown, space_of
 from kronmem.engine.postgres.inverted_index import InvertedIndex
-from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.schema import UNFILLED
+from kronmem.engine.postgres.space_keys import SpaceKey, space_key
 from kronmem.engine.postgres.transaction import Transaction, Value
 from kronmem.engine.postings import erased_digest, labels_of
 from kronmem.engine.store import Filter, Found, Page, Receipt, Row, Space, StateValue, Totals

@@ -9,8 +9,8 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kronmem.engine.postgres.keys import lock_key, space_key
 from kronmem.engine.postgres.posting_blocks import MIGRATE
+from kronmem.engine.postgres.space_keys import lock_key, space_key
 from kronmem.engine.postgres.transaction import Transaction
 from kronmem.errors import StoreError
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.pool import PostgresPool
 from kronmem.engine.postgres.reading import PostgresReader
 from kronmem.engine.postgres.schema import SCHEMA, PostgresSchema, is_ready, prepare
+from kronmem.engine.postgres.space_keys import SpaceKey, space_key
 from kronmem.engine.postgres.sweeping import Sweeper
 from kronmem.engine.postgres.transaction import Transaction
 from kronmem.engine.postgres.writing import PostgresWriter

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kronmem.engine.postgres.keys import SpaceKey
 from kronmem.engine.postgres.pool import PostgresPool
+from kronmem.engine.postgres.space_keys import SpaceKey
 from kronmem.engine.postgres.writing import PostgresWriter, Sweep
 from kronmem.errors import KronmemError
 

@@ -16,9 +16,9 @@ from pydantic import JsonValue
 
 from kronmem.engine.columns import CHANGING, changing, first_shown
 from kronmem.engine.postgres.batch import Batch
-from kronmem.engine.postgres.keys import SpaceKey, space_key
 from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReader, key, read_row
 from kronmem.engine.postgres.schema import ADD_SALT, UNFILLED
+from kronmem.engine.postgres.space_keys import SpaceKey, space_key
 from kronmem.engine.postgres.transaction import Transaction, Value
 from kronmem.engine.postings import digest, erased_digest
 from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space

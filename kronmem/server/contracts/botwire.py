@@ -20,7 +20,7 @@ from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service, validation_problems
 from kronmem.errors import StatusError, status_class
-from kronmem.server import keys
+from kronmem.server import api_keys as keys
 from kronmem.server.contracts.contract import Contract, Translation, detail, json_reply
 
 MAX_VALUE = 100_000

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from kronmem.api.routes import AnyRoute, Match
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
-from kronmem.server.keys import Headers
+from kronmem.server.api_keys import Headers
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kronmem.api.routes import ROUTES
-from kronmem.server import keys
+from kronmem.server import api_keys as keys
 from kronmem.server.contracts.contract import Contract, detail
 
 MAX_BODY = 16 * 1024 * 1024

@@ -16,7 +16,7 @@ from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
 from kronmem.errors import StatusError
-from kronmem.server import keys
+from kronmem.server import api_keys as keys
 from kronmem.server.contracts.contract import Contract, Translation, json_reply
 
 AGENT = "memstore"

@@ -1,4 +1,4 @@
-"""Work that is done in order, in a thread of its own, and finished before the process ends."""
+"""The queue of captured messages: stored in order, by a thread of its own, and finished before the process ends."""
 
 from __future__ import annotations
 
