@@ -214,4 +214,6 @@ class Embedder:
             self._behind = True
             _log.warning("the vectors of %d memories wait until the store can be written (%s)", len(memories), error)
         except Exception:  # noqa: BLE001 - the user's function may raise anything; the thread must live on
+            if self._closed:
+                return  # the model was slower than `close` waits: they get their vectors when it is opened again
             _log.warning("embedding %d memories failed; they are found by words alone", len(memories), exc_info=True)

@@ -223,3 +223,23 @@ def test_a_damaged_memory_keeps_no_other_from_its_vector(
         wait_for(embed, 6)
     assert len(stored(path)) == 5
     assert "is damaged and gets no vector" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_model_that_is_slower_than_close_leaves_its_batch_to_the_next_process(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow = Slow("a kitten sleeps")
+    with caplog.at_level(logging.WARNING, logger="kronmem.engine"):
+        with calling(path, embed=slow) as call:
+            call.remember("a kitten sleeps")
+            assert slow.thinks.wait(60)
+        (worker,) = [thread for thread in threading.enumerate() if thread.name == "kronmem-embed"]
+        slow.go_on.set()
+        worker.join(60)
+    assert not worker.is_alive()
+    assert caplog.text == "", "nobody can do anything about it, and nothing is lost"
+    with calling(path, embed=slow) as call:
+        call.recall("kitten")  # a first call looks for memories without a vector
+        wait_for(slow, 3)
+    assert stored(path) == [packed(slow, "a kitten sleeps")]
