@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
@@ -37,7 +38,7 @@ def role(database: str, sql: Any) -> Iterator[str]:
     """The url of the database for a role without any rights."""
     name = own("kronmem_guest")
     sql(f"CREATE ROLE {name} LOGIN PASSWORD '{SECRET}'")
-    yield at(database, own("kronmem_test"), f"{name}:{SECRET}")
+    yield at(database, urlsplit(database).path.lstrip("/"), f"{name}:{SECRET}")
     sql(f"DROP OWNED BY {name}")
     sql(f"DROP ROLE {name}")
 

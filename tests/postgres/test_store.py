@@ -7,7 +7,7 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -356,6 +356,39 @@ def test_agents_behind_one_that_fills_a_look_do_not_wait_until_it_is_swept(
             break
     pool.close()
     assert left == {first}
+
+
+def test_a_sweep_whose_time_is_up_goes_on_with_fewer_and_holds_up_nobody(call: Caller, postgres: str, sql: Any) -> None:
+    pool = PostgresPool(postgres, 2)
+    names = sorted((f"agent-{n}" for n in range(6)), key=lambda name: space_key("", name))
+    for name, count in zip(names, (100, 3, 3, 3, 3, 3), strict=True):
+        body = [{"content": f"tea {n}", "ttl_seconds": 60} for n in range(count)]
+        assert call.as_(agent=name)("POST", "memories/batch", {"memories": body})[0] == 201
+
+    class Slow(PostgresPool):
+        """Manages to delete eight memories in the time that a sweep has."""
+
+        def __init__(self) -> None: ...
+
+        @contextmanager
+        def transaction(self, begin: str, timeout: float, *, wait: bool = True) -> Iterator[Any]:
+            counting = "SELECT count(*) FROM kronmem.memories"
+            with pool.transaction(begin, 60.0, wait=wait) as session:
+                before = session.ask(counting)[0][0]
+                yield session
+                if before - session.ask(counting)[0][0] > 8:
+                    raise DeadlineError("timed out")
+
+    sweeper, left = Sweeper(Slow(), space_key), list[list[str]]()
+    for passes in range(1, 40):
+        sweeper.run(Sweep(call.clock.time + 61 * passes, 0.0, 32), 60.0)
+        spaces = "kronmem.memories AS m JOIN kronmem.spaces AS s ON s.id = m.space"
+        left.append([name for (name,) in sql(f"SELECT DISTINCT name FROM {spaces}").fetchall()])
+        if not left[-1]:
+            break
+    pool.close()
+    assert left[0] == names[:1], "the others are not behind it"
+    assert left[-1] == []
 
 
 def test_counting_an_access_takes_no_longer_than_the_recall_has_time(call: Caller, postgres: str) -> None:

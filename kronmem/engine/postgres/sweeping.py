@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from kronmem.engine.postgres.pool import PostgresPool
 from kronmem.engine.postgres.space_keys import SpaceKey
 from kronmem.engine.postgres.writing import PostgresWriter, Sweep
-from kronmem.errors import KronmemError
+from kronmem.errors import DeadlineError, KronmemError
 
 EVERY = 60.0
 """Seconds between two passes of a process: no read shows what has expired, so only its place waits a minute."""
@@ -26,7 +27,7 @@ _ROWS = 4096
 """Old rows among which these spaces are looked for: millions are not all read. One agent may fill such a look; the next
 one is for the others."""
 _BOUND = 256
-"""Memories a space: a millisecond each, for which its writers wait."""
+"""Memories a space at most: a millisecond each, for which its writers wait."""
 _TIME = 1.0
 """Seconds that a pass may take of the write that pays for it."""
 _LOOK = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"
@@ -51,6 +52,8 @@ class Sweeper:
     swept: int = 0
     """Memories that were swept and not yet reported."""
     rows: int = _ROWS
+    bound: int = _BOUND
+    """Memories a space, now: half as many after a sweep whose time was up, since it was rolled back."""
     seen: Sequence[list[int]] = _NOBODY
     """Of each kind, the spaces that filled the last looks: the next one is for those behind them."""
 
@@ -69,26 +72,41 @@ class Sweeper:
             self.seen = _NOBODY
             _log.debug("nothing is swept for now (%s)", error)
             return
-        for space in sorted({space for spaces in found for space in spaces}):
+        for space in _fewest_first(found):
             if (passed := time.monotonic() - began) < min(_TIME, left):
                 with suppress(KronmemError):
                     self._sweep(space, sweep, min(_TIME, left - passed))
         if any(self.seen) or any(len(spaces) >= _SPACES for spaces in found):
             self.swept_at = -math.inf
 
-    def _due(self, sweep: Sweep, timeout: float) -> list[set[int]]:
-        """The spaces in which there is something of each kind to delete."""
+    def _due(self, sweep: Sweep, timeout: float) -> list[dict[int, int]]:
+        """The spaces in which there is something of each kind to delete, and how many rows of it were seen."""
         times = (sweep.now, sweep.receipts_before, sweep.receipts_before)
         asked = list(zip(_DUE, times, self.seen, strict=True))
         with self.pool.transaction(_LOOK, timeout, wait=False) as session:
             found = [dict(session.ask(sql, (at, seen, self.rows))) for sql, at, seen in asked]
         looks = zip(self.seen, found, strict=True)
         self.seen = [[*seen, *spaces] if sum(spaces.values()) >= self.rows else [] for seen, spaces in looks]
-        return [set(spaces) for spaces in found]
+        return found
 
     def _sweep(self, space: int, sweep: Sweep, timeout: float) -> None:
-        with self.pool.transaction(_WRITE, timeout, wait=False) as session:
-            rows = PostgresWriter(session, self.key_of)
-            rows.sweep_space(space, sweep, _BOUND)
-            rows.finish()
+        bound = self.bound
+        try:
+            with self.pool.transaction(_WRITE, timeout, wait=False) as session:
+                rows = PostgresWriter(session, self.key_of)
+                rows.sweep_space(space, sweep, bound)
+                rows.finish()
+        except DeadlineError:
+            self.bound = max(bound // 2, 1)
+            raise
+        if rows.swept >= bound:
+            self.bound = min(bound + bound // 8 + 1, _BOUND)
         self.swept += rows.swept
+
+
+def _fewest_first(found: Sequence[dict[int, int]]) -> list[int]:
+    """A space that takes all the time, in vain, does not keep the others waiting."""
+    rows = Counter[int]()
+    for spaces in found:
+        rows.update(spaces)
+    return sorted(rows, key=lambda space: (rows[space], space))

@@ -192,8 +192,9 @@ class PostgresWriter(PostgresReader):
         self._count(space, -1, -(old.passages or 1), -self._new.remove_index(space.id, old))
 
     def delete(self, space: Space, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._delete(space, row)
+        with self._session.pipeline():  # an expired thousand, a round trip each, would outlast the time for a sweep
+            for row in rows:
+                self._delete(space, row)
 
     def _delete(self, space: Space, row: Row) -> None:
         self._last.pop(space.id, None)
