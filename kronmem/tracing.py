@@ -33,6 +33,24 @@ ERROR = "error.type"
 QUEUED, ATTEMPT, WAIT, BREAKER = "kronmem.queued", "kronmem.attempt", "kronmem.wait", "kronmem.breaker"
 """Ours: the conventions have no names for these."""
 
+OPERATIONS = {
+    "remember": "create_memory",
+    "remember_later": "create_memory",
+    "remember_many": "create_memory",
+    "restore": "create_memory",
+    "upsert": "upsert_memory",
+    "recall": "search_memory",
+    "inject_context": "search_memory",
+    "memories": "search_memory",
+    "history": "search_memory",
+    "get": "search_memory",
+    "update": "update_memory",
+    "forget": "delete_memory",
+    "clear": "delete_memory",
+    "erase": "delete_memory_store",
+}
+"""The calls that are memory operations, and their names in the conventions; other calls have no span."""
+
 SWITCH = "KRONMEM_TRACING"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CARRIED = ("traceparent", "tracestate")

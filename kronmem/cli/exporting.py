@@ -13,7 +13,7 @@ from typing import Annotated, TextIO
 import typer
 
 from kronmem import AgentInfo, Client, ConfigError, InvalidInputError
-from kronmem.cli import connection, errors, options, printing, records
+from kronmem.cli import connection, errors, export_format, options, printing
 from kronmem.core import inputs
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file, not to standard output.")]
@@ -49,16 +49,16 @@ def _chosen(client: Client, agent: str | None) -> list[AgentInfo]:
 def _export(client: Client, agents: list[AgentInfo], out: TextIO) -> tuple[int, int]:
     """Write everything; how many memories and values of state it was."""
     memories = state = 0
-    out.write(records.version_line())
+    out.write(export_format.version_line())
     for one in agents:
-        out.write(records.agent_line(one))
+        out.write(export_format.agent_line(one))
         for memory in client.memories(one.id, history=True):
-            out.write(records.memory_line(memory, one.name))
+            out.write(export_format.memory_line(memory, one.name))
             memories += 1
         for text in _state(client, one.id, one.name):
             out.write(text)
             state += 1
-    out.write(records.end_line(memories, state))
+    out.write(export_format.end_line(memories, state))
     return memories, state
 
 
@@ -70,7 +70,7 @@ def _state(client: Client, ref: str, name: str) -> Iterator[str]:
         return
     for key in keys:
         if (value := values.get(key)) is not None:
-            yield records.state_line(name, key, value)
+            yield export_format.state_line(name, key, value)
 
 
 @contextmanager

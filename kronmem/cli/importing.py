@@ -26,8 +26,9 @@ from kronmem import (
     TransportError,
     UnsupportedError,
 )
-from kronmem.cli import connection, errors, options, printing, records
-from kronmem.cli.records import AgentLine, Export, MemoryLine, StateLine
+from kronmem.cli import connection, errors, import_file, options, printing
+from kronmem.cli.export_format import AgentLine, MemoryLine, StateLine, agent_fields
+from kronmem.cli.import_file import Export
 from kronmem.core import inputs
 
 AT_ONCE = 100
@@ -99,7 +100,7 @@ def _stoppable(tally: Tally, total: int) -> Generator[None, None, None]:
 def _read(source: str, agent: str | None) -> Export:
     try:
         with sys.stdin if source == "-" else open(source, encoding="utf-8") as file:
-            return records.read(file, agent)
+            return import_file.read(file, agent)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {source}: {error}") from None
 
@@ -292,7 +293,7 @@ def _describe_all(client: Client, lines: list[AgentLine], tally: Tally) -> None:
 
 
 def _describe(client: Client, line: AgentLine, there: AgentInfo | None, tally: Tally) -> None:
-    known = records.agent_fields(there) if there else None
+    known = agent_fields(there) if there else None
     given = (line.description, line.agent_metadata)
     if given in (known, (None, {})) and there:
         return

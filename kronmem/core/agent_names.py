@@ -13,9 +13,10 @@ from typing import Protocol, TypeVar, cast
 from pydantic import JsonValue
 
 from kronmem.api.ids import RESERVED
-from kronmem.core import calls, kronvex
+from kronmem.core import calls
+from kronmem.core.status_errors import detail, read, status_error
 from kronmem.core.steps import Flow, Pause
-from kronmem.core.wire import Call, Reply, detail, read, status_error
+from kronmem.core.wire import Call, Reply
 from kronmem.errors import DeadlineError, QuotaError
 from kronmem.models import AgentInfo
 
@@ -116,7 +117,7 @@ class Resolver:
             pause = min(pause * 2, _LONGEST_LOOK)
 
     def _find_or_make(self) -> Flow[str | None]:
-        found = kronvex.oldest_named((yield from self._agents()), self.name)
+        found = oldest_named((yield from self._agents()), self.name)
         if found is not None or not self.create:
             return found
         making = calls.create_agent(self.name)
@@ -124,7 +125,7 @@ class Resolver:
         # Look again, even after a refusal: another process may have made it at the same moment, and
         # whoever looks now must end on the same one, the oldest of that name.
         there = yield from self._agents()
-        if (found := kronvex.oldest_named(there, self.name)) is not None:
+        if (found := oldest_named(there, self.name)) is not None:
             return found
         if made.status == 402:
             return (yield from self._adopt(made, there))
@@ -203,3 +204,11 @@ def _quota(refused: Reply, there: Iterable[AgentInfo]) -> QuotaError:
     way_out = f" There is {named}: use that name as agent_id, or a plan with more agents." if named else ""
     message = error.message + way_out
     return QuotaError(message, status=402, request_id=error.request_id, retry_after=error.retry_after)
+
+
+def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
+    """The id of the oldest agent of that name: names are not unique there, and everyone must pick the same."""
+    named = [one for one in known if one.name == name]
+    if not named:
+        return None
+    return min(named, key=lambda one: (one.created_at.timestamp() if one.created_at else 0.0, one.id)).id

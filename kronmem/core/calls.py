@@ -16,7 +16,7 @@ from kronmem.api import ids, limits, paths
 from kronmem.api.replies import RestoreReply
 from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import inputs, kronvex, kronvex_bodies, kronvex_ids, kronvex_lookups, kronvex_storing, memory_json
-from kronmem.core.filters import MemoryFilter, memory_filter
+from kronmem.core.filters import MemoryFilter, keep, memory_filter
 from kronmem.core.kronvex_calls import JSON, PER_PAGE
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
@@ -207,7 +207,7 @@ def inject_context(
         found, ready = memory_json.context(reply, agent_id)
         if found is None:  # no memories are listed at all: its own block is the only text
             return fence.fence(ready, source=agent_id, max_chars=max_chars)
-        return render(kronvex.keep(found, limit=limit, within=within, threshold=None))
+        return render(keep(found, limit=limit, within=within, threshold=None))
 
     def mend(reply: Reply, asker: Asker) -> Flow[str]:
         found = yield from kronvex_lookups.filled(asked, reply, asker, fill=fill)

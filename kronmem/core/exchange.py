@@ -16,8 +16,9 @@ from kronmem.core.agent_names import Names, Resolver
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.retries import LOST, RETRYABLE, Retry, RetryBudget, unheard
 from kronmem.core.retry_after import retry_after
+from kronmem.core.status_errors import detail, has_no_route, read, unsupported
 from kronmem.core.steps import Aside, Event, Flow, Local, Pause, RepairJournal, Step, local
-from kronmem.core.wire import UNAVAILABLE, Call, Reply, detail, has_no_route, read, unsupported
+from kronmem.core.wire import UNAVAILABLE, Call, Reply
 from kronmem.errors import DeadlineError, NotFoundError, TransportError, status_class
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kronmem.core import inputs
-from kronmem.models import Memory
+from kronmem.models import Hit, Memory
 
 
 @dataclass(frozen=True)
@@ -64,3 +64,16 @@ def memory_filter(
         inputs.moment(since, "since"),
         inputs.moment(until, "until"),
     )
+
+
+def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
+    """Filter again: at Kronvex an entity match returns memories that ignore every filter."""
+    if threshold is None and not within.narrow:
+        return found[:limit]
+    kept = [
+        hit
+        for hit in found
+        if within.holds(hit.memory)
+        and (threshold is None or hit.similarity >= threshold or "similarity" not in hit.model_fields_set)
+    ]
+    return kept[:limit]

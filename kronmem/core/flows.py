@@ -13,7 +13,8 @@ from kronmem.api.ids import RESERVED
 from kronmem.core import calls, kronvex_asides, kronvex_calls, kronvex_changes, kronvex_lookups, memory_json
 from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
-from kronmem.core.wire import NO_REASON, Call, read
+from kronmem.core.status_errors import NO_REASON, read
+from kronmem.core.wire import Call
 from kronmem.errors import FanOutError, KronmemError, NotFoundError, StatusError, UnsupportedError
 from kronmem.models import AgentInfo, Erasure, Memory
 

@@ -10,7 +10,7 @@ habit                                                               handled in
 ids are UUIDs; agents are made by name, not atomically              agent_names: one resolution per name and process
 a demo key has one agent and allows one                             agent_names: the empty one is given the user's name
 any id that reads as a UUID is 404, not 422                         agent_names: a 404 about it looks for the name
-other types are refused, episodic ones re-classified                remember_fields, sent_type, memory_json
+other types are refused, episodic ones re-classified                kronvex_types, memory_json
 a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
 a row that is set aside is seen by nobody                           kronvex_asides: restored, or marked by forget
 pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
@@ -19,7 +19,7 @@ a newer text hides like ones of every session, pinned ones aside    kronvex_bodi
 a text that cannot be embedded is 503, as in an outage              kronvex_storing: a probe tells them apart
 a stalled store and its repeat are both stored                      kronvex_lookups: shown once, surplus deleted
 recall cuts at 20 before tags and own types are looked at           kronvex_lookups: the rest from the listing
-a name in the query adds rows past every filter                     keep, kronvex_lookups
+a name in the query adds rows past every filter                     filters.keep, kronvex_lookups
 inject-context holds superseded text, ignores session and type      calls.inject_context: made from the memories
 the listing shows superseded rows                                   paging
 ids are the server's own, and no route reads one memory             kronvex_lookups: by metadata, by the listing
@@ -29,22 +29,17 @@ every 50th store merges like rows without session, tags and id      said: by for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.core.filters import MemoryFilter
-from kronmem.models import AgentInfo, Hit
+from kronmem.core.kronvex_types import is_known, sent_type, stored_type
 
 MOST_HITS = 20
 """The server refuses a larger top_k."""
-
-# The server keeps these as they are. It re-classifies an unpinned "episodic" by a model of its own,
-# and refuses every other name, so those travel in the metadata.
-_KEPT = frozenset({"semantic", "procedural", "fact", "preference", "context"})
-_STAND_IN = {"decision": "fact", "episodic": "episodic"}
 
 
 def remember_fields(
@@ -60,13 +55,13 @@ def remember_fields(
 ) -> dict[str, JsonValue]:
     """The body of a remember. Fields with nothing to say are left out: the server refuses some nulls."""
     ours: dict[str, JsonValue] = {"id": client_id, **{name: value for name, value in more.items() if value is not None}}
-    if memory_type not in _KEPT:
+    if not is_known(memory_type):
         ours["type"] = memory_type
     if tags:
         ours["tags"] = list(tags)
     fields: dict[str, JsonValue] = {
         "content": content,
-        "memory_type": memory_type if memory_type in _KEPT else _STAND_IN.get(memory_type, "context"),
+        "memory_type": stored_type(memory_type),
         "metadata": {**metadata, RESERVED: ours},
         **ttl,
     }
@@ -118,39 +113,3 @@ def times(within: MemoryFilter) -> dict[str, str]:
     """The bounds of a read in time, as our own service takes them."""
     bounds = {"since": within.since, "until": within.until}
     return {name: time.isoformat() for name, time in bounds.items() if time is not None}
-
-
-def is_kept(memory_type: str) -> bool:
-    """Does the server know this type, once a memory is stored?"""
-    return memory_type in _KEPT or memory_type == "episodic"
-
-
-def sent_type(memory_type: str | None) -> str | None:
-    """The type to filter by at the server; None where its own names cannot tell: it re-classifies episodic ones."""
-    if memory_type is None or memory_type == "episodic":
-        return None
-    return memory_type if memory_type in _KEPT else _STAND_IN.get(memory_type, "context")
-
-
-# ── back ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def oldest_named(known: Iterable[AgentInfo], name: str) -> str | None:
-    """The id of the oldest agent of that name: names are not unique there, and everyone must pick the same."""
-    named = [one for one in known if one.name == name]
-    if not named:
-        return None
-    return min(named, key=lambda one: (one.created_at.timestamp() if one.created_at else 0.0, one.id)).id
-
-
-def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
-    """Filter again: an entity match makes the server return memories that ignore every filter it was given."""
-    if threshold is None and not within.narrow:
-        return found[:limit]
-    kept = [
-        hit
-        for hit in found
-        if within.holds(hit.memory)
-        and (threshold is None or hit.similarity >= threshold or "similarity" not in hit.model_fields_set)
-    ]
-    return kept[:limit]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kronmem.core import kronvex, kronvex_lookups, kronvex_storing, memory_json
 from kronmem.core import kronvex_calls as server
+from kronmem.core import kronvex_lookups, kronvex_storing, kronvex_types, memory_json
 from kronmem.core.calls import Draft, MemoryChange
 from kronmem.core.kronvex_repeats import end_of, lifetime
 from kronmem.core.memory_json import WireMemory
@@ -63,7 +63,7 @@ def _is_there(memory: Memory, change: MemoryChange) -> bool:
 def _is_undone(own: WireMemory, change: MemoryChange) -> bool:
     """Would our metadata, or another session, undo a PATCH?"""
     ours = own.ours or {}
-    retyped = change.memory_type is not None and ("type" in ours or not kronvex.is_kept(change.memory_type))
+    retyped = change.memory_type is not None and ("type" in ours or not kronvex_types.is_kept(change.memory_type))
     bared = change.pinned is False and own.ours is not None and own.session_id is not None
     return retyped or bared or (change.pinned is not None and "pinned" in ours)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from kronmem.core.wire import Reply, detail
+from kronmem.core.status_errors import detail
+from kronmem.core.wire import Reply
 
 
 def is_vendor(reply: Reply) -> bool:

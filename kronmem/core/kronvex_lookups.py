@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from kronmem.core import kronvex, kronvex_asides, memory_json
+from kronmem.core import kronvex, kronvex_asides, kronvex_types, memory_json
 from kronmem.core import kronvex_calls as server
-from kronmem.core.filters import MemoryFilter
+from kronmem.core.filters import MemoryFilter, keep
 from kronmem.core.kronvex_duplicates import drop, duplicates
 from kronmem.core.memory_json import WireMemory
+from kronmem.core.status_errors import status_error
 from kronmem.core.steps import Asker, Flow
-from kronmem.core.wire import Reply, status_error
+from kronmem.core.wire import Reply
 from kronmem.errors import InvalidRequestError, NotFoundError
 from kronmem.models import Hit
 
@@ -40,13 +41,13 @@ class RecallQuery:
 
     def keep(self, found: list[Hit]) -> list[Hit]:
         """Filter again, and cut."""
-        return kronvex.keep(found, limit=self.limit, within=self.within, threshold=self.threshold)
+        return keep(found, limit=self.limit, within=self.within, threshold=self.threshold)
 
     @property
     def unsent(self) -> bool:
         """Is there a filter that the server cannot apply before it cuts at 20? A threshold needs its scores."""
         within = self.within
-        own_type = within.memory_type is not None and kronvex.sent_type(within.memory_type) != within.memory_type
+        own_type = within.memory_type is not None and kronvex_types.sent_type(within.memory_type) != within.memory_type
         timed = within.since is not None or within.until is not None
         return (bool(within.tags) or own_type or timed) and self.threshold is None
 
@@ -99,7 +100,7 @@ def _by_rank(hit: Hit) -> tuple[bool, bool]:
 
 def _behind(asked: RecallQuery, shown: set[str], asker: Asker) -> Flow[list[Hit]]:
     """Memories past the 20 closest, by the words they share with the query; they carry no score."""
-    memory_type = kronvex.sent_type(asked.within.memory_type)
+    memory_type = kronvex_types.sent_type(asked.within.memory_type)
     rows = yield from server.rows(asked.agent_id, asker, memory_type=memory_type)
     surplus = duplicates(rows)
     rest = [row for row in rows if row.id not in shown and row.id not in surplus and not row.superseded]

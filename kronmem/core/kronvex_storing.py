@@ -17,8 +17,9 @@ from kronmem.core import kronvex_repeats as repeats
 from kronmem.core.kronvex_bodies import store
 from kronmem.core.memory_json import WireMemory
 from kronmem.core.retry_after import clock
+from kronmem.core.status_errors import status_error
 from kronmem.core.steps import Aside, Asker, Flow, local
-from kronmem.core.wire import Reply, status_error
+from kronmem.core.wire import Reply
 from kronmem.errors import (
     ConflictError,
     DeadlineError,

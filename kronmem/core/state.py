@@ -17,7 +17,8 @@ from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import botwire, calls, inputs
 from kronmem.core.exchange import Flow, Link, Pause, exchange
 from kronmem.core.retries import unheard
-from kronmem.core.wire import Call, Reply, parse_json, unsupported
+from kronmem.core.status_errors import unsupported
+from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import (
     ConfigError,
     ConflictError,

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import quote
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
-from kronmem.api import version
 from kronmem.api.validators import Validator
-from kronmem.core.retry_after import retry_after
-from kronmem.errors import ReplyError, ServerError, StatusError, UnsupportedError, status_class
+from kronmem.errors import ReplyError
 
 if TYPE_CHECKING:
     from kronmem.core.steps import Asker, Flow
 
 T = TypeVar("T")
 
-NO_REASON = "the service gave no readable reason"
 U = TypeVar("U")
 
 
@@ -141,44 +137,6 @@ class Call(Generic[T]):
         )
 
 
-def read(call: Call[T], reply: Reply) -> T:
-    """Turn a reply into the call's answer, or raise the error that the service meant."""
-    if 200 <= reply.status < 300:
-        return call.parse(reply)
-    if call.needs is not None and has_no_route(reply):
-        raise unsupported(call.needs)
-    raise status_error(reply)
-
-
-def unsupported(feature: str) -> UnsupportedError:
-    """The error for a feature that the service does not have."""
-    return UnsupportedError(
-        f"{feature} needs a kronmem service of version {version.API} or newer: this one cannot do it"
-    )
-
-
-def has_no_route(reply: Reply) -> bool:
-    """Does the service not know this path or method at all?"""
-    return reply.status == 405 or (reply.status == 404 and detail(reply) in ("Not Found", None))
-
-
-def status_error(reply: Reply) -> StatusError:
-    """Make the typed error for a reply that is not a success."""
-    message = _message(reply)
-    if 300 <= reply.status < 400:
-        message = "the service redirects; redirects are never followed, so correct the url"
-    error = status_class(reply.status)(
-        message,
-        status=reply.status,
-        request_id=reply.headers.get("x-request-id"),
-        retry_after=retry_after(reply, detail(reply)),
-    )
-    error.unheard = reply.lost
-    if isinstance(error, ServerError):
-        error.outage = UNAVAILABLE in reply.headers
-    return error
-
-
 def parse_json(model: Validator[T], reply: Reply) -> T:
     """Read the body as `model`; anything that does not fit is a `ReplyError` that does not echo the body."""
     try:
@@ -187,34 +145,3 @@ def parse_json(model: Validator[T], reply: Reply) -> T:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"
         raise ReplyError(f"the service's answer cannot be read: {where}: {first['msg']}") from None
-
-
-def detail(reply: Reply) -> object:
-    """The `detail` of an error body, or None when the body is not of that shape."""
-    try:
-        body: object = from_json(reply.body)
-    except ValueError:
-        return None
-    return cast("dict[str, object]", body).get("detail") if isinstance(body, dict) else None
-
-
-def _message(reply: Reply) -> str:
-    """The service's message in words. The input it echoes is left out: it may hold a secret."""
-    said = detail(reply)
-    if isinstance(said, str):
-        return said[:500]
-    if isinstance(said, dict):
-        fields = cast("dict[str, object]", said)
-        return str(fields.get("message") or fields.get("error") or "no message")[:500]
-    if isinstance(said, list):
-        return "; ".join(_item(item) for item in cast("list[object]", said)[:5])[:500] or "no message"
-    return NO_REASON
-
-
-def _item(item: object) -> str:
-    if not isinstance(item, dict):
-        return "invalid"
-    fields = cast("dict[str, object]", item)
-    loc = fields.get("loc")
-    where = ".".join(str(part) for part in cast("list[object]", loc)) if isinstance(loc, list) else ""
-    return f"{where}: {fields.get('msg', 'invalid')}".lstrip(": ")

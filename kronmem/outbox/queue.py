@@ -6,7 +6,8 @@ they came. A row carries a salted fingerprint of the key it belongs to, never th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from sqlite3 import Connection
 
 from kronmem.core.calls import Draft
@@ -19,9 +20,25 @@ from kronmem.outbox.queue_file import Lane
 from kronmem.outbox.rows import COLUMNS, QueuedRow
 from kronmem.outbox.withdrawals import SENT, Withdrawals
 
+MOST_ROWS = 100_000
+MOST_BYTES = 128 * 1024 * 1024
+"""A memory a second for a day, or a thousand texts of the largest size: beyond, somebody has to look."""
+
 
 class OutboxFile(Claims, Withdrawals):
     """The queue itself. Every method is one transaction; a row that is put, buried or withdrawn is on disk after it."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        now: Callable[[], float] = time.time,
+        most_rows: int = MOST_ROWS,
+        most_bytes: int = MOST_BYTES,
+        timeout: float = 5.0,
+    ) -> None:
+        super().__init__(path, now=now, timeout=timeout)
+        self._most_rows, self._most_bytes = most_rows, most_bytes
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

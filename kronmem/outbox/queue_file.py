@@ -18,10 +18,6 @@ from kronmem.outbox.disk_faults import DurableFile
 
 T = TypeVar("T")
 
-MOST_ROWS = 100_000
-MOST_BYTES = 128 * 1024 * 1024
-"""A memory a second for a day, or a thousand texts of the largest size: beyond, somebody has to look."""
-
 
 @dataclass(frozen=True)
 class Lane:
@@ -34,17 +30,9 @@ class Lane:
 class QueueFile:
     """One file that several processes may share. Every method is one transaction."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        now: Callable[[], float] = time.time,
-        most_rows: int = MOST_ROWS,
-        most_bytes: int = MOST_BYTES,
-        timeout: float = 5.0,
-    ) -> None:
+    def __init__(self, path: str, *, now: Callable[[], float] = time.time, timeout: float = 5.0) -> None:
         self.path = path
-        self._now, self._most_rows, self._most_bytes, self._timeout = now, most_rows, most_bytes, timeout
+        self._now, self._timeout = now, timeout
         self._disk = DurableFile(path)
 
     def within(self, timeout: float) -> Self:

@@ -28,24 +28,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PageFlow: TypeAlias = Flow[WirePage]
 
-OPERATIONS = {
-    "remember": "create_memory",
-    "remember_later": "create_memory",
-    "remember_many": "create_memory",
-    "restore": "create_memory",
-    "upsert": "upsert_memory",
-    "recall": "search_memory",
-    "inject_context": "search_memory",
-    "memories": "search_memory",
-    "history": "search_memory",
-    "get": "search_memory",
-    "update": "update_memory",
-    "forget": "delete_memory",
-    "clear": "delete_memory",
-    "erase": "delete_memory_store",
-}
-"""The calls that are memory operations, and their names in the conventions; other calls have no span."""
-
 
 @dataclass(frozen=True)
 class Tracer:
@@ -60,7 +42,7 @@ class Tracer:
         if not tracing.listening():
             return flow
         parent = tracing.current()
-        if name not in OPERATIONS:
+        if name not in tracing.OPERATIONS:
             return _observed(flow, Span(None, parent), parent)
         return self._traced(flow, name, agent_id, subject, parent)
 
@@ -195,7 +177,7 @@ def _ending(span: Span) -> Generator[None, None, None]:
 
 def _known(name: str, agent_id: str | None, subject: object) -> dict[str, Value]:
     """The attributes that are known before the call is made."""
-    found: dict[str, Value] = {tracing.OPERATION: OPERATIONS[name]}
+    found: dict[str, Value] = {tracing.OPERATION: tracing.OPERATIONS[name]}
     if agent_id is not None:
         found[tracing.STORE] = agent_id
     if (session := _session(subject)) is not None:
@@ -203,7 +185,7 @@ def _known(name: str, agent_id: str | None, subject: object) -> dict[str, Value]
     if isinstance(subject, Draft):
         found[COUNT] = 1
         if subject.key is not None or subject.supersedes is not None:
-            found[tracing.OPERATION] = OPERATIONS["upsert"]
+            found[tracing.OPERATION] = tracing.OPERATIONS["upsert"]
     elif isinstance(subject, list):
         found[COUNT] = len(cast("list[object]", subject))
     elif isinstance(subject, str):

@@ -10,7 +10,8 @@ import pytest
 
 from kronmem import AgentInfo, Health, Hit, KronmemError, Memory, StatusError
 from kronmem.core import calls, memory_json
-from kronmem.core.wire import Reply, read, status_error
+from kronmem.core.status_errors import read, status_error
+from kronmem.core.wire import Reply
 from kronmem.errors import status_class
 
 SAMPLES: list[dict[str, Any]] = json.loads(

@@ -12,7 +12,8 @@ import pytest
 
 from kronmem import Client
 from kronmem.core.calls import Draft
-from kronmem.core.wire import Reply, status_error
+from kronmem.core.status_errors import status_error
+from kronmem.core.wire import Reply
 from kronmem.outbox import policy, sender
 from kronmem.outbox.delivery_thread import Delivery
 from kronmem.outbox.queue import OutboxFile
