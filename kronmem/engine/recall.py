@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kronmem.engine import indexing, near_duplicates, ranking, scoring, terms, vector_scan, word_vectors
+from kronmem.engine.code_cache import CachedCodes
 from kronmem.engine.confidence import confidence
 from kronmem.engine.embedding import cosines
 from kronmem.engine.scoring import MODEL, MODEL_SHARE, TABLE, Answers, Score
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Reader, Row, Space
-from kronmem.engine.vector_scan import Codes
 
 BOUND = 1000
 """Of a term that is said more often, only the newest are read, and those that rarer terms of the question found. It is
@@ -59,7 +59,7 @@ class FoundRow:
 
 
 def search(
-    rows: Reader, space: Space, asked: Search, now: float, codes: Codes, embedded: Sequence[float] | None = None
+    rows: Reader, space: Space, asked: Search, now: float, codes: CachedCodes, embedded: Sequence[float] | None = None
 ) -> list[FoundRow]:
     """The best memories for a question; none when even the best is too weak to be meant."""
     within = rows.matching(space, asked.only) if asked.only != EVERYTHING else None
@@ -128,7 +128,7 @@ def _closeness(
     space: Space,
     query: str,
     words: Mapping[int, float],
-    codes: Codes,
+    codes: CachedCodes,
     within: Collection[int] | None,
     scanned: int,
 ) -> dict[int, float]:
@@ -138,7 +138,7 @@ def _closeness(
         return {}
     places = scoring.to_compare(words, codes.nearest(question, scanned, within))
     numbers = dict(zip(places, map(indexing.number_of, places), strict=True))
-    vectors = rows.vectors(space, list(dict.fromkeys(numbers.values())))
+    vectors = codes.vectors(rows, space, list(dict.fromkeys(numbers.values())))
     if missing := set(numbers.values()) - vectors.keys():
         # What is newer than this view of the space is not gone: somebody with a later view has added it.
         codes.discard({number for number in missing - _unfilled(words) if number <= space.last})

@@ -6,7 +6,7 @@ engine, so that two stores cannot give two answers. Nothing here does I/O.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -225,8 +225,8 @@ class Reader(Protocol):
         """The codes of the memories numbered higher than `after`, in order, packed as in `Indexed`."""
         ...
 
-    def vectors(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
-        """By memory, one vector for each of its passages."""
+    def vectors(self, space: Space, numbers: Sequence[int], known: Collection[int]) -> Mapping[int, bytes | None]:
+        """By memory that has any, one vector for each of its passages; None for those that the caller knows."""
         ...
 
     def sessions(self, space: Space, now: float) -> list[tuple[str, int]]: ...

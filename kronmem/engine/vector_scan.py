@@ -26,7 +26,7 @@ _scanned = 0
 
 
 class Codes:
-    """The sign codes of one space, the newest last, in memory: about 150 bytes a passage. Guard it with a lock."""
+    """The sign codes of one space, the newest last, in memory: about 150 bytes a passage. Not safe for threads."""
 
     def __init__(self) -> None:
         self._places: list[int] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from kronmem.engine.columns import first_shown, space_of
@@ -179,9 +179,10 @@ class PostgresReader:
         sql = "SELECT number, codes FROM kronmem.meanings WHERE space = %s AND number > %s ORDER BY number"
         return self._ask(sql, (space.id, after))
 
-    def vectors(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
-        sql = "SELECT number, vectors FROM kronmem.meanings WHERE space = %s AND number = ANY(%s)"
-        return dict(self._ask(sql, (space.id, list(numbers))))
+    def vectors(self, space: Space, numbers: Sequence[int], known: Collection[int]) -> Mapping[int, bytes | None]:
+        sql = """SELECT number, CASE WHEN number <> ALL(%s) THEN vectors END FROM kronmem.meanings
+            WHERE space = %s AND number = ANY(%s)"""
+        return dict(self._ask(sql, (list(known), space.id, list(numbers))))
 
     def size(self, now: float) -> tuple[int, int]:
         sizes = "SELECT count(*), coalesce(sum(count), 0)::bigint FROM kronmem.spaces WHERE NOT gone"
