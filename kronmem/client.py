@@ -24,7 +24,8 @@ from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
-from kronmem.transport.drive import Transport, drive, fan_out, loop_guard
+from kronmem.transport.drive import Transport, drive, fan_out
+from kronmem.transport.loop_guard import loop_guard
 from kronmem.wiring import Embed, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:

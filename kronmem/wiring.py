@@ -22,9 +22,9 @@ from typing_extensions import Unpack
 from kronmem import settings
 from kronmem.api import limits
 from kronmem.core import calls, flows, inputs
-from kronmem.core.agent_names import Names
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link
+from kronmem.core.kronvex_agents import Names
 from kronmem.core.options import ChangeOptions, ReadFilters, WriteOptions
 from kronmem.core.redaction import Redact, redacted
 from kronmem.core.retries import Retry

@@ -14,7 +14,7 @@ from kronmem import AsyncClient, InvalidInputError
 from kronmem.packs.capture import stable_id
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.many_values import values_of
+from kronmem.packs.state_values import values_of
 from kronmem.packs.storable import storable
 from kronmem.packs.turn_memory import TimeBudget
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kronmem.core import kronvex, kronvex_asides, kronvex_detection, version_detection
-from kronmem.core.agent_names import Names, Resolver
 from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.kronvex_agents import Names, Resolver
 from kronmem.core.retries import LOST, RETRYABLE, Retry, RetryBudget, unheard
 from kronmem.core.retry_after import retry_after
 from kronmem.core.status_errors import detail, has_no_route, read, unsupported

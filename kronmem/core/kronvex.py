@@ -7,9 +7,9 @@ The server's habits, and the module that handles each:
 
 habit                                                               handled in
 ------------------------------------------------------------------- ------------------------------------------------
-ids are UUIDs; agents are made by name, not atomically              agent_names: one resolution per name and process
-a demo key has one agent and allows one                             agent_names: the empty one is given the user's name
-any id that reads as a UUID is 404, not 422                         agent_names: a 404 about it looks for the name
+ids are UUIDs; agents are made by name, not atomically              kronvex_agents: one resolution per name and process
+a demo key has one agent and allows one                             kronvex_agents: the empty one gets the user's name
+any id that reads as a UUID is 404, not 422                         kronvex_agents: a 404 about it looks for the name
 other types are refused, episodic ones re-classified                kronvex_types, memory_json
 a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
 a row that is set aside is seen by nobody                           kronvex_asides: restored, or marked by forget

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from kronmem.engine import fill_context
+from kronmem.engine import fill_context, receipts
 from kronmem.engine.backfill import Filler
 from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
 from kronmem.engine.recall import FoundRow, Search, is_general, search
 from kronmem.engine.remembering import (
-    RECEIPTS_KEPT,
     SWEPT,
     Kept,
     Place,
@@ -95,7 +94,7 @@ class Engine:
         def work(rows: Writer) -> tuple[list[Kept], int, int, list[tuple[int, str]]]:
             new: list[tuple[int, str]] = []
             self._filler.look(rows)
-            swept = rows.sweep(now, now - RECEIPTS_KEPT, SWEPT)
+            swept = rows.sweep(now, now - receipts.KEPT, SWEPT)
             kept = [remember(rows, place, draft, now, new) for draft in drafts]
             space = rows.find_space(place.owner, place.agent)
             return kept, rows.count(space, now) if space else 0, swept, new

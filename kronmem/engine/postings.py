@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import struct
 from collections.abc import Sequence
 from itertools import chain, repeat
@@ -39,11 +38,6 @@ def labels(row: Row) -> tuple[str, ...]:
 def digest(content: str) -> bytes:
     """The hash that tells two texts apart, outer spaces aside."""
     return hashlib.sha256(content.strip().encode()).digest()[:16]
-
-
-def erased_digest(salt: bytes, owner: str, name: str, client_id: str) -> bytes:
-    """The trace of an erased id: enough to recognise it, too little to learn it or its agent."""
-    return hmac.new(salt, "\0".join((owner, name, client_id)).encode(), hashlib.sha256).digest()[:16]
 
 
 def posted(row: Row) -> tuple[list[str], int]:

@@ -9,8 +9,6 @@ is said when it arrives, one that waited in an outbox when it was queued, so tha
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 import uuid
@@ -22,11 +20,10 @@ from pydantic import JsonValue
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.postings import indexed
 from kronmem.engine.ranking import COMPANY
+from kronmem.engine.receipts import fingerprint
 from kronmem.engine.store import NewRow, Reader, Receipt, Row, Space, Writer
 from kronmem.errors import ConflictError, NotFoundError
 
-RECEIPTS_KEPT = 30 * 86400.0
-"""Seconds for which a client's id is known: a machine that comes back within a month retries without duplicates."""
 SWEPT = 32
 """A write clears away at most this many expired memories: no write pays for all the others."""
 PAUSE = 3600.0
@@ -36,7 +33,6 @@ _EVER = -math.inf
 _TICK = 1e-6
 """A direct call is said after the memory that it replaces, however coarse the clock is or how far it was set back."""
 _CANONICAL = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_encode = json.JSONEncoder(sort_keys=True).encode
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ class Kept:
 
 def remember(rows: Writer, place: Place, draft: NewRow, now: float, new: list[tuple[int, str]]) -> Kept:
     """Store one memory; a really new one is also appended to `new` with its key."""
-    body = _fingerprint(place, draft) if draft.client_id else b""
+    body = fingerprint(place.agent, draft) if draft.client_id else b""
     space = rows.find_space(place.owner, place.agent)
     if (again := _replayed(rows, place, space, draft, body, now)) is not None:
         return again
@@ -305,17 +301,6 @@ def _as_uuid(client_id: str | None) -> str | None:
         return str(uuid.UUID(client_id)) if client_id else None
     except ValueError:
         return None
-
-
-def _fingerprint(place: Place, draft: NewRow) -> bytes:
-    # Not the lifetime, and not when it was said: what waited in an outbox arrives with what is left of the one and
-    # with the other, and is still the same memory.
-    said: list[object] = [place.agent, draft.content, draft.memory_type, draft.session_id]
-    said += [draft.tags, draft.metadata, draft.pinned]
-    more = {"role": draft.role, "key": draft.key, "supersedes": draft.supersedes}
-    if any(more.values()):  # else as kronmem 0.1 made it: receipts outlive an upgrade
-        said.append(more)
-    return hashlib.sha256(_encode(said).encode()).digest()
 
 
 def resolve(rows: Reader, place: Place, memory_id: str, now: float) -> tuple[Space, Row]:

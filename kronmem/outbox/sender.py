@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass, field, replace
 
 from kronmem.core import calls, flows
-from kronmem.core.agent_names import Names
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, exchange
 from kronmem.core.kronvex import MOST_HITS
+from kronmem.core.kronvex_agents import Names
 from kronmem.core.retries import Retry
 from kronmem.errors import KronmemError, NotFoundError, StatusError
 from kronmem.models import Memory

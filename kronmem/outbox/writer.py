@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kronmem import fork_safety, tracing
 from kronmem.core import calls, flows, inputs
-from kronmem.core.agent_names import Names
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Event, Flow, Link, Pause, exchange, local
+from kronmem.core.kronvex_agents import Names
 from kronmem.core.retries import Retry
 from kronmem.errors import (
     ConfigError,

@@ -17,7 +17,7 @@ from kronmem.transport import httpx
 from kronmem.transport.connection import AsyncConnection
 from kronmem.transport.drive import CLOSED
 from kronmem.transport.failures import crowded
-from kronmem.transport.pool import GLANCE, IN_FLIGHT, Census
+from kronmem.transport.pool import GLANCE, IN_FLIGHT, Census, Idle
 from kronmem.transport.target import Target
 
 
@@ -72,27 +72,19 @@ class _Pool:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._census = Census(lambda: httpx.async_connection(target))
-        self._idle: list[AsyncConnection | httpx.AsyncMockedConnection] = []
+        self._idle = Idle[AsyncConnection | httpx.AsyncMockedConnection]()
         self._waiting: deque[_Waiter] = deque()
         self._closed = False
 
     async def send(self, request: Request) -> Reply:
         """Send once, within `request.timeout`."""
         deadline = time.monotonic() + request.timeout
-        found = None if self._waiting else self._idle_one() or self._census.add()  # first come, first served
+        found = None if self._waiting else self._idle.take() or self._census.add()  # first come, first served
         connection = found or await self._wait(request, deadline)
         try:
             return await connection.send(request, deadline)
         finally:
             self._give_back(connection)
-
-    def _idle_one(self) -> AsyncConnection | httpx.AsyncMockedConnection | None:
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.reusable:
-                return connection
-            connection.close()
-        return None
 
     async def _wait(self, request: Request, deadline: float) -> AsyncConnection | httpx.AsyncMockedConnection:
         waiter = _Waiter()
@@ -101,7 +93,7 @@ class _Pool:
             while (left := deadline - time.monotonic()) > 0:
                 with anyio.move_on_after(min(left, GLANCE)):
                     await waiter.event.wait()
-                found, waiter.handed = waiter.handed or self._idle_one() or self._census.add(), None
+                found, waiter.handed = waiter.handed or self._idle.take() or self._census.add(), None
                 if found is not None:
                     return found
         finally:
@@ -116,7 +108,7 @@ class _Pool:
             connection.close()
         if not self._waiting:
             if not connection.closed:
-                self._idle.append(connection)
+                self._idle.put(connection)
             return
         if not connection.closed and not connection.reusable:
             connection.close()
@@ -138,8 +130,7 @@ class _Pool:
         finally:
             ended()
             self._closed = True
-            while self._idle:
-                self._idle.pop().close()
+            self._idle.close()
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -82,27 +81,6 @@ async def adrive(flow: Flow[T], transport: AsyncTransport) -> T:
     except StopIteration as stop:
         answer: T = stop.value
         return answer
-
-
-class LoopGuard:
-    """Logs once in a process that a blocking call blocks the event loop of its thread."""
-
-    def __init__(self) -> None:
-        self.told = False
-
-    def check(self) -> None:
-        """Look whether an event loop runs in this thread."""
-        asyncio = sys.modules.get("asyncio")  # nobody has a loop who has not loaded it
-        if self.told or asyncio is None or asyncio._get_running_loop() is None:
-            return
-        self.told = True
-        log.warning(
-            "a call of Client blocks the event loop that runs in this thread: in `async def` use AsyncClient and "
-            "await it, or anyio.to_thread.run_sync(…); in a notebook this is harmless"
-        )
-
-
-loop_guard = LoopGuard()
 
 
 def fan_out(

@@ -21,8 +21,6 @@ Conversation = Generator[bytes | None, bytes | None, T]
 It yields None after a stretch of work, so that others may run, and is resumed with None.
 """
 
-KEEP_ALIVE = 30.0
-"""Seconds that an idle connection may be used again: the usual balancers close after 60, uvicorn after 5."""
 _AUTHORITY = re.compile("[!-~]+")
 
 
@@ -32,7 +30,8 @@ class Http1:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._parser: ReplyParser | None = None
-        self._reusable_until = 0.0
+        self.reusable = False
+        """Is the connection between two requests, with nothing left to read?"""
 
     def ask(self, request: Request) -> Conversation[Reply]:
         """Send one request and read its reply."""
@@ -43,7 +42,7 @@ class Http1:
 
     def encode(self, request: Request) -> bytes:
         """The bytes of a request, head and body."""
-        self._reusable_until = 0.0
+        self.reusable = False
         self._parser = ReplyParser()
         return headers.encode(self._target, request)
 
@@ -61,14 +60,8 @@ class Http1:
             raise ProxyRefusedError(status)
         reply = Reply(status, parser.body, parser.headers, time.time())
         # After a 500 some servers drop the connection, but only when it is used again.
-        if parser.reusable and status < 500:
-            self._reusable_until = time.monotonic() + KEEP_ALIVE
+        self.reusable = parser.reusable and status < 500
         return reply
-
-    @property
-    def reusable(self) -> bool:
-        """Is the connection between two requests, with nothing left to read, and not for too long?"""
-        return time.monotonic() < self._reusable_until
 
 
 def tunnel(target: Target, authorization: bytes | None) -> Conversation[None]:

@@ -25,6 +25,8 @@ from kronmem.transport.target import Target
 
 IN_FLIGHT = 100
 """Connections of one client at most: httpx's default, and what the usual servers take from one peer."""
+KEEP_ALIVE = 30.0
+"""Seconds that an idle connection may be used again: the usual balancers close after 60, uvicorn after 5."""
 GLANCE = 1.0
 """Seconds after which a waiting call looks for itself: whoever should have woken it may have been interrupted."""
 
@@ -36,6 +38,17 @@ class Counted(Protocol):
 
 
 C = TypeVar("C", bound=Counted)
+
+
+class Reusable(Protocol):
+    """A connection that knows whether it may carry another request."""
+
+    @property
+    def reusable(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+R = TypeVar("R", bound=Reusable)
 
 
 class Census(Generic[C]):
@@ -71,6 +84,35 @@ class Census(Generic[C]):
                 self._known.pop(number, None)
 
 
+class Idle(Generic[R]):
+    """The connections between two requests, the one that was used last first. Any thread may put and take."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[float, R]] = []
+
+    def put(self, connection: R) -> None:
+        """Keep one for later."""
+        self._kept.append((time.monotonic(), connection))
+
+    def take(self) -> R | None:
+        """One that may carry another request; those that may not are closed."""
+        while self._kept:
+            try:
+                since, connection = self._kept.pop()
+            except IndexError:  # another thread was faster
+                break
+            if time.monotonic() < since + KEEP_ALIVE and connection.reusable:
+                return connection
+            connection.close()
+        return None
+
+    def close(self) -> None:
+        """Close them all."""
+        while self._kept:
+            with contextlib.suppress(IndexError):
+                self._kept.pop()[1].close()
+
+
 class HttpTransport:
     """Blocking requests to one service. Safe to share between threads; at most `IN_FLIGHT` requests at a time."""
 
@@ -81,7 +123,7 @@ class HttpTransport:
 
     def _begin(self) -> None:
         self._census = Census(lambda: httpx.connection(self._target))
-        self._idle: list[Connection | httpx.MockedConnection] = []
+        self._idle = Idle[Connection | httpx.MockedConnection]()
         self._waiting: deque[SimpleQueue[Connection | httpx.MockedConnection]] = deque()
         self._pid = os.getpid()  # last: whoever reads it in a forked child finds nothing of the parent's
 
@@ -101,18 +143,7 @@ class HttpTransport:
     def _take(self, request: Request, deadline: float) -> Connection | httpx.MockedConnection:
         if self._waiting:  # first come, first served
             return self._wait(request, deadline)
-        return self._idle_one() or self._census.add() or self._wait(request, deadline)
-
-    def _idle_one(self) -> Connection | httpx.MockedConnection | None:
-        while self._idle:
-            try:
-                connection = self._idle.pop()
-            except IndexError:  # another thread was faster
-                break
-            if connection.reusable:
-                return connection
-            connection.close()
-        return None
+        return self._idle.take() or self._census.add() or self._wait(request, deadline)
 
     def _wait(self, request: Request, deadline: float) -> Connection | httpx.MockedConnection:
         handed: SimpleQueue[Connection | httpx.MockedConnection] = SimpleQueue()
@@ -121,7 +152,7 @@ class HttpTransport:
             while (left := deadline - time.monotonic()) > 0:
                 with contextlib.suppress(Empty):
                     return handed.get(timeout=min(left, GLANCE))
-                if (found := self._idle_one() or self._census.add()) is not None:
+                if (found := self._idle.take() or self._census.add()) is not None:
                     return found
         finally:
             with contextlib.suppress(ValueError):
@@ -137,7 +168,7 @@ class HttpTransport:
             handed = self._waiting.popleft()
         except IndexError:
             if not connection.closed:
-                self._idle.append(connection)
+                self._idle.put(connection)
             if self._closed:  # by another thread, which found it not yet idle
                 self.close()
             return
@@ -149,11 +180,9 @@ class HttpTransport:
     def _after_fork(self) -> None:
         mine = self._idle
         self._begin()
-        for connection in mine:  # copies: the parent's own stay open, and nothing is said on them
-            connection.close()
+        mine.close()  # copies: the parent's own stay open, and nothing is said on them
 
     def close(self) -> None:
         """Close every connection."""
         self._closed = True
-        while (connection := self._idle_one()) is not None:
-            connection.close()
+        self._idle.close()

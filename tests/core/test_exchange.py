@@ -23,9 +23,9 @@ from kronmem import (
     UnavailableError,
 )
 from kronmem.core import calls, flows
-from kronmem.core.agent_names import Resolver
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, Pause, exchange
+from kronmem.core.kronvex_agents import Resolver
 from kronmem.core.paging import Walk
 from kronmem.core.retries import RetryBudget
 from kronmem.core.retry_after import retry_after

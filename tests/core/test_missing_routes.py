@@ -10,8 +10,8 @@ import pytest
 
 from kronmem.api.version import HEADER
 from kronmem.core import calls, flows, state
-from kronmem.core.agent_names import Names
 from kronmem.core.exchange import Link
+from kronmem.core.kronvex_agents import Names
 from kronmem.core.wire import Reply
 from kronmem.errors import NotFoundError
 from tests.core.test_exchange import Clock, Steps, link

@@ -19,8 +19,8 @@ import pytest
 
 from kronmem import AsyncClient, Client, DeadlineError, QuotaError
 from kronmem.core import calls
-from kronmem.core.agent_names import Flight
 from kronmem.core.exchange import Link, Pause, exchange
+from kronmem.core.kronvex_agents import Flight
 from kronmem.core.wire import Reply
 from tests.kronvex.stepping import Killed, Process, draft
 from tests.services import KronvexServer

@@ -12,7 +12,8 @@ from kronmem.engine.postgres.inverted_index import InvertedIndex
 from kronmem.engine.postgres.schema import UNFILLED
 from kronmem.engine.postgres.space_keys import SpaceKey, space_key
 from kronmem.engine.postgres.transaction import Transaction, Value
-from kronmem.engine.postings import erased_digest, labels_of
+from kronmem.engine.postings import labels_of
+from kronmem.engine.receipts import erased_digest
 from kronmem.engine.store import Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
 from kronmem.errors import StoreError
 

@@ -20,7 +20,8 @@ from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReade
 from kronmem.engine.postgres.schema import ADD_SALT, UNFILLED
 from kronmem.engine.postgres.space_keys import SpaceKey, space_key
 from kronmem.engine.postgres.transaction import Transaction, Value
-from kronmem.engine.postings import digest, erased_digest
+from kronmem.engine.postings import digest
+from kronmem.engine.receipts import erased_digest
 from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space
 from kronmem.errors import StoreError
 

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic_core import from_json
 
 from kronmem.engine.columns import first_shown, space_of
-from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, erased_digest, labels_of, spread_of, unpack_long
+from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, SEEK, labels_of, spread_of, unpack_long
+from kronmem.engine.receipts import erased_digest
 from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_page, sound_rows
 from kronmem.engine.sqlite.unembedded_texts import without_vector
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Posting, Receipt, Row, Space, StateValue, Totals

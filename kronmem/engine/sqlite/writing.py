@@ -12,7 +12,8 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from kronmem.engine.columns import CHANGING, changing, first_shown
-from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, digest, erased_digest, pack_parts, posted
+from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, digest, pack_parts, posted
+from kronmem.engine.receipts import erased_digest
 from kronmem.engine.sqlite.reading import FORMER, SqliteReader
 from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, check_damage, key, read_row, sound_rows
 from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space

@@ -1,0 +1,29 @@
+"""The warning that a blocking call blocks an event loop."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+log = logging.getLogger("kronmem")
+
+
+class LoopGuard:
+    """Logs once in a process that a blocking call blocks the event loop of its thread."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def check(self) -> None:
+        """Look whether an event loop runs in this thread."""
+        asyncio = sys.modules.get("asyncio")  # nobody has a loop who has not loaded it
+        if self.told or asyncio is None or asyncio._get_running_loop() is None:
+            return
+        self.told = True
+        log.warning(
+            "a call of Client blocks the event loop that runs in this thread: in `async def` use AsyncClient and "
+            "await it, or anyio.to_thread.run_sync(…); in a notebook this is harmless"
+        )
+
+
+loop_guard = LoopGuard()
