@@ -13,6 +13,7 @@ from pydantic import Field
 from kronmem import AsyncAgentMemory, AsyncClient, ConfigError, InvalidInputError, memory_tools
 from kronmem.mcp.sdk import Server, Tool, make_http_server, make_server, resource_error
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.tool_arguments import MAX_LIMIT
 from kronmem.packs.tool_call import OWN_DEADLINE, answered_async
 from kronmem.packs.tool_descriptions import LIMIT, QUERY
 from kronmem.packs.tool_fields import with_fields
@@ -25,10 +26,7 @@ INSTRUCTIONS = (
 )
 TIMEOUT = 4.0
 """Seconds a tool may take: AutoGen's McpWorkbench gives up after 5."""
-GENERAL = "general context"
 NOTHING = "No memories yet."
-MAX_LIMIT = 20
-"""The most memories that every service answers."""
 
 # Validated, not constructed: the fields have other names in either major, but this is their JSON in both.
 ANNOTATIONS = {
@@ -68,11 +66,11 @@ def _context_tool(memory: AsyncAgentMemory, timeout: float) -> Tool:
     held, log = memory.with_timeout(OWN_DEADLINE * timeout), LogOnce(str(memory))
 
     async def inject_context(
-        query: Annotated[str, Field(description=QUERY)] = GENERAL,
+        query: Annotated[str, Field(description=QUERY)] = "general context",
         limit: Annotated[int, Field(description=LIMIT)] = 8,
     ) -> str:
         """Get the most useful memories as one block of text. Use it when a conversation begins."""
-        work = partial(held.inject_context, query.strip() or GENERAL, min(MAX_LIMIT, max(1, limit)))
+        work = partial(held.inject_context, query, min(MAX_LIMIT, max(1, limit)))
         return await answered_async(held.client, work, timeout, log) or NOTHING
 
     return inject_context
