@@ -147,8 +147,8 @@ class SqliteReader:
         return found
 
     def _newest_postings(self, space: Space, terms: Sequence[str], bound: int) -> dict[str, Found]:
-        arrays = self._db.execute(_NEWEST_POSTINGS, (space.id, bound, json.dumps(terms))).fetchone()[0]
-        return {term: _newest(space, of, bound) for term, of in zip(terms, from_json(arrays), strict=True)}
+        rows = self._db.execute(_NEWEST_POSTINGS, (space.id, bound, json.dumps(terms)))
+        return {term: _newest(space, from_json(arrays), bound) for term, arrays in rows}
 
     def _postings_within(self, space: Space, term: str, within: frozenset[int], bound: int) -> Found:
         sql = f"SELECT count(*), min(number) FROM (SELECT number {_OF_TERM} ORDER BY number DESC LIMIT ?)"
@@ -250,15 +250,15 @@ _PLACE = f"(number << {PLACE_BITS}) | (worth >> {2 * LENGTH_BITS})"
 _TIMES = f"(worth >> {LENGTH_BITS}) & {MAX_LENGTH}"
 _LENGTH = f"CASE WHEN parts IS NULL THEN worth & {MAX_LENGTH} ELSE hex(parts) END"
 _POSTINGS = f"SELECT {_PLACE}, {_TIMES}, {_LENGTH} {_OF_TERM} ORDER BY number DESC"
-# As one row of JSON: sqlite3 lets go of the interpreter's lock for every row that it hands out, and a thread that
-# writes takes it. It costs a recall no more than rows.
+# As one row of JSON a term: sqlite3 lets go of the interpreter's lock for every row that it hands out, and a thread
+# that writes takes it. It costs a recall no more than rows.
 _ARRAYS = f"json_array(json_group_array({_PLACE}), json_group_array({_TIMES}), json_group_array({_LENGTH}))"
 _POSTINGS_AT = f"SELECT {_ARRAYS} {_OF_TERM} AND number IN (SELECT value FROM json_each(?))"
 _ALL_POSTINGS = f"""SELECT term, {_ARRAYS} FROM postings
     WHERE space = ? AND term IN (SELECT value FROM json_each(?)) GROUP BY term"""
-_NEWEST_POSTINGS = f"""SELECT json_group_array((SELECT json_array(count(*), min(number), {_ARRAYS}) FROM (
+_NEWEST_POSTINGS = f"""SELECT asked.value, (SELECT json_array(count(*), min(number), {_ARRAYS}) FROM (
     SELECT number, worth, parts FROM postings WHERE space = ? AND term = asked.value ORDER BY number DESC LIMIT ?
-    ))) FROM json_each(?) AS asked"""
+    )) FROM json_each(?) AS asked"""
 # UNION, not UNION ALL: a damaged file in which two memories supersede each other still has an end.
 FORMER = """WITH RECURSIVE chain(successor) AS (
     VALUES(?) UNION SELECT m.id FROM memories AS m JOIN chain ON m.successor = chain.successor WHERE m.space = ?)"""
