@@ -15,7 +15,7 @@ from kronmem.packs.capture import stable_id
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.state_values import values_of
-from kronmem.packs.storable import storable
+from kronmem.packs.storable_json import storable
 from kronmem.packs.turn_memory import TimeBudget
 
 MAX_MESSAGES = 500

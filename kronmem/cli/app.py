@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kronmem.cli import changes, memories, outbox, state
+from kronmem.cli import outbox, remember_recall_list, state, update_forget_clear
 from kronmem.cli.autogen_versions import installed
 from kronmem.cli.demo import demo
 from kronmem.cli.doctor import doctor
@@ -16,17 +16,17 @@ from kronmem.cli.mcp import mcp
 from kronmem.cli.serve import serve
 
 app = typer.Typer(name="kronmem", no_args_is_help=True, pretty_exceptions_enable=False)
-app.command()(memories.remember)
-app.command()(memories.recall)
-app.command("list")(memories.list_)
-app.command()(memories.context)
-app.command()(changes.update)
-app.command()(changes.history)
-app.command()(changes.forget)
-app.command()(changes.clear)
-app.command()(changes.erase)
-app.command()(memories.agents)
-app.command()(memories.sessions)
+app.command()(remember_recall_list.remember)
+app.command()(remember_recall_list.recall)
+app.command("list")(remember_recall_list.list_)
+app.command()(remember_recall_list.context)
+app.command()(update_forget_clear.update)
+app.command()(update_forget_clear.history)
+app.command()(update_forget_clear.forget)
+app.command()(update_forget_clear.clear)
+app.command()(update_forget_clear.erase)
+app.command()(remember_recall_list.agents)
+app.command()(remember_recall_list.sessions)
 app.add_typer(state.app, name="state")
 app.add_typer(outbox.app, name="outbox")
 app.command()(export)

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 from pydantic import JsonValue
 
 from kronmem.errors import InvalidInputError, ReplyError
-from kronmem.packs.storable import storable
+from kronmem.packs.storable_json import storable
 
 Change = tuple[list[str], int | None, JsonValue]
 """Where, from which position of a list on (None: the value as a whole; REMOVED: it is no more), and its new content."""

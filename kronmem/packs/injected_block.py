@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kronmem.models import Hit
-from kronmem.packs.storable import UNSTORABLE
+from kronmem.packs.storable_json import UNSTORABLE
 from kronmem.text.fence import fence, is_fenced, render, without_fences
 
 MAX_BLOCK_CHARS = 12_000
