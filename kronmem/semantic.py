@@ -7,6 +7,7 @@ texts). Nothing is imported or read before the first text.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import threading
 import zlib
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Protocol, cast
 
 from kronmem.errors import ConfigError
+from kronmem.fork_safety import watch
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
@@ -66,6 +68,18 @@ class _Once:
         self._load = load
         self._lock = threading.Lock()
         self._loaded: _Encoder | None = None
+        watch(self)
+
+    def before_fork(self) -> None:
+        """Nothing: a model takes its time."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """The child loads a model of its own."""
+        if child:
+            self._lock = threading.Lock()
+            # Ending the copied session would wait for threads that only the parent has.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._loaded))
+            self._loaded = None
 
     def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         with self._lock:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import ModuleType
 
+from kronmem import fork_safety
 from kronmem.engine.postings import digest
 from kronmem.engine.store import Embedding, Store
 from kronmem.errors import StoreError, TransportError
@@ -70,14 +71,18 @@ class Embedder:
     def __init__(self, store: Store, embed: Embed) -> None:
         self._store = store
         self._embed = embed
+        self._model = str(getattr(embed, "model", "a function"))
+        self._closed = False
+        self._begin()
+        fork_safety.watch(self)
+
+    def _begin(self) -> None:
         self._due: deque[tuple[int, str]] = deque(maxlen=_BACKLOG)
         self._wake = threading.Event()
-        self._closed = False
         self._behind = True
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
         self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
-        self._model = str(getattr(embed, "model", "a function"))
         self._settling = threading.Lock()
         self._settled = False
         self._made_by = ""
@@ -125,6 +130,14 @@ class Embedder:
         self._wake.set()
         if self._worker:
             self._worker.join(timeout=5.0)
+
+    def before_fork(self) -> None:
+        """Nothing: a model takes its time."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """The child has threads and places of its own."""
+        if child:
+            self._begin()
 
     def _answer(self, question: str, answer: list[list[float]]) -> None:
         try:

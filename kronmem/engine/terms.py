@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,8 @@ from functools import lru_cache
 from importlib import import_module, util
 from types import ModuleType
 from typing import Protocol, cast
+
+from kronmem.fork_safety import ForkLock
 
 MAX_TERM = 64
 """Longer tokens are cut: nobody asks for more, and keys in the index stay small."""
@@ -133,7 +134,7 @@ def _english() -> _Stemmer:
 
 
 _stemmer = _english()
-_stemming = threading.Lock()  # the stemmer keeps its word in itself
+_stemming = ForkLock()  # the stemmer keeps its word in itself
 
 
 @lru_cache(maxsize=65536)
@@ -141,7 +142,7 @@ def stem(word: str) -> str:
     """The Snowball English stem; words of other languages pass through much as they are."""
     if word.isdigit():  # it is its own stem, and hardly ever one that was seen before
         return word
-    with _stemming:
+    with _stemming.lock:
         return _stemmer.stemWord(word)
 
 
