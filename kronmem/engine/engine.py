@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from kronmem.engine import fill_context, receipts
-from kronmem.engine.backfill import Filler
 from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
 from kronmem.engine.recall import FoundRow, Search, is_general, search
+from kronmem.engine.reindexing import Filler
 from kronmem.engine.remembering import (
     SWEPT,
     Kept,
