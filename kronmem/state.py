@@ -10,8 +10,8 @@ from pydantic import JsonValue
 from kronmem.core import inputs
 from kronmem.core import state as flows
 from kronmem.core.exchange import Flow, Link
+from kronmem.transport.call_spans import propagated
 from kronmem.transport.drive import AsyncTransport, Transport, adrive, drive
-from kronmem.transport.traced import propagated
 
 T = TypeVar("T")
 

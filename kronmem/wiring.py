@@ -32,8 +32,8 @@ from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
+from kronmem.transport.call_spans import Tracer
 from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
-from kronmem.transport.traced import Tracer
 
 if TYPE_CHECKING:
     from kronmem.transport.httpx import HttpxTransport

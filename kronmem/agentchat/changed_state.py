@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from kronmem import AsyncState, DeadlineError, State
-from kronmem.packs.change_log import Change, ChangeLog, differences
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.saved_changes import Change, ChangeLog, differences
 
 TIMEOUT = 2.0
 """Seconds that a message may wait for its saving: as long as for a recall."""

@@ -17,10 +17,10 @@ from kronmem.autogen.classic import Agent, ConversableAgent, GroupChatManager
 from kronmem.autogen.messages import Message
 from kronmem.autogen.wrapping import wrap
 from kronmem.packs.bounded_call import bounded, bounded_thread
-from kronmem.packs.change_log import Change, ChangeLog
 from kronmem.packs.checks import check_blocking_state
 from kronmem.packs.idle_threads import idle_threads
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.saved_changes import Change, ChangeLog
 
 TIMEOUT = 2.0
 """Seconds that a message may wait for its saving: as long as for a recall."""

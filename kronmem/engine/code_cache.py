@@ -1,13 +1,12 @@
 """The codes and vectors of recently asked spaces, kept in memory within bounds and brought up to date before each scan.
 
-A lock is held while a space is read for the first time, and for steps that ask the store for nothing: a store that
-hangs holds up nobody but those that it hangs for.
+Locks are held only for steps that ask the store for nothing: a store that hangs holds up nobody but those that it hangs
+for.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -36,28 +35,23 @@ class CachedCodes:
     _vectors: dict[int, bytes] = field(default_factory=lambda: dict[int, bytes]())
     _held: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _reading: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def size(self) -> int:
         """The room that it takes, in passages."""
         return len(self._codes) + VECTOR * self._held
 
-    def catch_up(self, rows: Reader, space: Space, ends: float) -> None:
-        """Read what was stored since. One thread reads for all; those whose deadline `ends` before it is done go on."""
+    def catch_up(self, rows: Reader, space: Space) -> None:
+        """Read what was stored since. Threads that do so at once read the same rows, and add each of them once."""
         if self._last >= space.last:
             return
-        mine = self._reading.acquire(timeout=max(ends - time.monotonic(), 0.0))
-        try:
-            for number, packed in rows.codes(space, self._last):
-                with self._lock:
-                    if number > self._last:
-                        self._codes.add(number, packed)
-                        self._last = number
+        for number, packed in rows.codes(space, self._last):
+            with self._lock:
+                if number > self._last:
+                    self._codes.add(number, packed)
+                    self._last = number
+        with self._lock:
             self._last = max(self._last, space.last)
-        finally:
-            if mine:
-                self._reading.release()
 
     def nearest(self, question: Vector, count: int, within: Collection[int] | None) -> list[int]:
         """The places of the `count` closest passages (`Codes.nearest`)."""
@@ -96,8 +90,8 @@ class CodeCache:
         self._kept: OrderedDict[int, CachedCodes] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, rows: Reader, space: Space, ends: float) -> CachedCodes:
-        """The codes of a space with everything that is in it now; `ends` is the deadline of the caller."""
+    def of(self, rows: Reader, space: Space) -> CachedCodes:
+        """The codes of a space with everything that is in it now."""
         state = (space.generation, space.revised)
         if space.passages > MOST_PASSAGES:
             return CachedCodes(state)
@@ -106,7 +100,7 @@ class CodeCache:
             if kept is None or kept.state != state:
                 kept = self._kept[space.id] = CachedCodes(state)
             self._kept.move_to_end(space.id)
-        kept.catch_up(rows, space, ends)
+        kept.catch_up(rows, space)
         self._make_room()
         return kept
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from kronmem.engine import fill_context, receipts
-from kronmem.engine.backfill import Filler
 from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
 from kronmem.engine.recall import FoundRow, Search, is_general, search
+from kronmem.engine.reindexing import Filler
 from kronmem.engine.remembering import (
     SWEPT,
     Kept,
@@ -111,7 +111,7 @@ class Engine:
         now, ends = self._now(), time.monotonic() + place.timeout
         with self._asked(place, asked, ends) as (rows, vector):
             space = rows.find_space(place.owner, place.agent)
-            hits = self._found(rows, space, asked, now, vector, ends) if space else []
+            hits = self._found(rows, space, asked, now, vector) if space else []
         return self._counted(space, hits, ends) if asked.count_access else hits
 
     @contextmanager
@@ -123,11 +123,11 @@ class Engine:
             yield rows, vector
 
     def _found(
-        self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None, ends: float
+        self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
     ) -> list[FoundRow]:
         if self._embedder and vector is not None and self._embedder.has_been_replaced(rows.setting(MADE_BY)):
             vector = None  # the vectors there are not of the model that made this one
-        return search(rows, space, asked, now, self._codes.of(rows, space, ends), vector)
+        return search(rows, space, asked, now, self._codes.of(rows, space), vector)
 
     def context(self, place: Place, asked: Search, *, fill: bool) -> list[FoundRow]:
         """The context for a question: the memories that answer it and, filled up, those that say most besides."""
@@ -135,7 +135,7 @@ class Engine:
         with self._asked(place, asked, ends) as (rows, vector):
             if (space := rows.find_space(place.owner, place.agent)) is None:
                 return []
-            hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector, ends)
+            hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector)
             if fill:
                 hits = fill_context.fill(rows, space, hits, asked.only, asked.limit, now)
         return self._counted(space, hits, ends) if asked.count_access else hits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kronmem.engine import indexing, near_duplicates, ranking, scoring, terms, vector_scan, word_vectors
+from kronmem.engine import bm25, indexing, near_duplicates, scoring, terms, vector_scan, word_vectors
 from kronmem.engine.code_cache import CachedCodes
 from kronmem.engine.confidence import confidence
 from kronmem.engine.embedding import cosines
@@ -63,7 +63,7 @@ def search(
 ) -> list[FoundRow]:
     """The best memories for a question; none when even the best is too weak to be meant."""
     within = rows.matching(space, asked.only) if asked.only != EVERYTHING else None
-    words = _score(rows, space, ranking.ask(asked.query), within)
+    words = _score(rows, space, bm25.ask(asked.query), within)
     scanned = scoring.SCANNED if embedded is None else scoring.SCANNED_BY_MODEL
     closeness = _closeness(rows, space, asked.query, words, codes, within, scanned)
     sense = TABLE
@@ -92,8 +92,8 @@ def filler(row: Row, now: float) -> FoundRow:
     return _hit(row, None, now)
 
 
-def _score(rows: Reader, space: Space, question: ranking.QueryTerms, within: frozenset[int] | None) -> dict[int, float]:
-    weights = ranking.Weights(space.passages, max(space.words / max(space.passages, 1), 1.0))
+def _score(rows: Reader, space: Space, question: bm25.QueryTerms, within: frozenset[int] | None) -> dict[int, float]:
+    weights = bm25.Weights(space.passages, max(space.words / max(space.passages, 1), 1.0))
     bounds = {term: BOUND if said else SOFT_BOUND for term, said in question.terms().items()}
     found = rows.postings(space, bounds, within)
     variants = {
@@ -101,17 +101,17 @@ def _score(rows: Reader, space: Space, question: ranking.QueryTerms, within: fro
         for group in question.groups
         if not found[group.term].spread and (start := terms.variant_start(group.term))
     }
-    question = ranking.with_variants(question, variants) if variants else question
+    question = bm25.with_variants(question, variants) if variants else question
     new = {term: SOFT_BOUND for terms in variants.values() for term in terms if term not in bounds}
     found |= rows.postings(space, new, within) if new else {}
     bounds |= new
     if any(where.cut for where in found.values()):
         rare = {term: where if not where.cut else replace(where, postings=()) for term, where in found.items()}
-        best = ranking.best(ranking.score(question, rare, weights), COMPLETED)
+        best = bm25.best(bm25.score(question, rare, weights), COMPLETED)
         found = {
             t: _completed(rows, space, t, where, best) if bounds[t] == BOUND else where for t, where in found.items()
         }
-    return ranking.score(question, found, weights)
+    return bm25.score(question, found, weights)
 
 
 def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequence[int]) -> Found:

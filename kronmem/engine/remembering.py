@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from kronmem.engine.bm25 import COMPANY
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.postings import indexed
-from kronmem.engine.ranking import COMPANY
 from kronmem.engine.receipts import fingerprint
 from kronmem.engine.store import NewRow, Reader, Receipt, Row, Space, Writer
 from kronmem.errors import ConflictError, NotFoundError

@@ -2,7 +2,7 @@
 
     similarity = (words + meaning) x speaker, at most 1
 
-`words` is the BM25 of the best passage (`ranking.score`) lifted by its neighbours; `meaning` is the cosine of the
+`words` is the BM25 of the best passage (`bm25.score`) lifted by its neighbours; `meaning` is the cosine of the
 closest passage, times a weight that shrinks as the words of this question find more. Both are keyed by place (see
 `indexing`), the result by the memory's number. A recall needs from the store: the postings of the question's terms, how
 many passages the space has and how long they are on average, the vectors of the passages that `scan` names and of the
@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kronmem.engine import ranking
+from kronmem.engine import bm25
 from kronmem.engine.indexing import KIND_BITS, QUESTION
 from kronmem.engine.store import PLACE_BITS
 
@@ -115,7 +115,7 @@ class Answers:
 
     def best(self, count: int) -> list[Score]:
         """The most similar memories, the best first, among equals the newer one; none that shares nothing at all."""
-        scores = (self.score(number) for number in ranking.best(self.similarity, count))
+        scores = (self.score(number) for number in bm25.best(self.similarity, count))
         found = [score for score in scores if score.similarity > 0]
         return sorted(found, key=lambda score: (score.similarity, score.number), reverse=True)
 
@@ -130,7 +130,7 @@ class Answers:
         """Whether even the best is no better than a question about something never mentioned would find."""
         similar = max(self.similarity.values(), default=0.0)
         if not self.close:  # in a language that the table does not know, words alone decide
-            return similar < ranking.gate(passages)
+            return similar < bm25.gate(passages)
         doublings = math.log2(min(max(passages, _FEWEST), _MOST) / 25)
         doublings *= _FALL if doublings < 0 else 1.0
         distant = max(self.close.values()) < sense.close + sense.close_rise * doublings
@@ -141,7 +141,7 @@ def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: S
     """Bring the passages' words and cosines (both by place) together to memories."""
     by_words, worded = _by_number(words)
     close, closest = _by_number(closeness)
-    lifted = ranking.in_company(by_words)
+    lifted = bm25.in_company(by_words)
     # The better the words fit, the less there is left for the meaning to say: fixed weights lose where names decide.
     weight = sense.weight * (1 - sense.discount * min(max(lifted.values(), default=0.0), 1.0))
     sums = lifted | {number: lifted.get(number, 0.0) + weight * found for number, found in close.items()}
@@ -186,4 +186,4 @@ def is_tail(score: Score, best: Score) -> bool:
 
 def to_compare(words: Mapping[int, float], scanned: Iterable[int]) -> list[int]:
     """The places to compare exactly: those that the scan named, and the best by words."""
-    return list(dict.fromkeys((*scanned, *ranking.best(words, BY_WORDS))))
+    return list(dict.fromkeys((*scanned, *bm25.best(words, BY_WORDS))))

@@ -22,8 +22,8 @@ from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.queue_file import Lane
 from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.outbox.rows import Waiting
+from kronmem.transport.call_spans import delivered
 from kronmem.transport.drive import Transport, drive
-from kronmem.transport.traced import delivered
 
 log = logging.getLogger("kronmem")
 

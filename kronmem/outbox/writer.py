@@ -34,8 +34,8 @@ from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
 from kronmem.outbox.lease import LEASE
 from kronmem.outbox.repair_journal import OutboxJournal
+from kronmem.transport.call_spans import delivered
 from kronmem.transport.drive import CLOSED, Transport
-from kronmem.transport.traced import delivered
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
     from kronmem.outbox.delivery_thread import Delivery

@@ -13,7 +13,7 @@ from kronmem.core.calls import recall
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, exchange
 from kronmem.core.filters import MemoryFilter
-from kronmem.transport.traced import Tracer
+from kronmem.transport.call_spans import Tracer
 from tests.benchmarks.measure import Row, Times, in_turn, installed, repeated
 
 CALLS = 100_000

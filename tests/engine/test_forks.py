@@ -76,7 +76,7 @@ def test_while_another_thread_scans(client: Client, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(CodeCache, "of", noting)
     assert client.recall("ada", "Which instrument is there?")
     (kept,) = caches[0]._kept.values()
-    with held(caches[0]._lock), held(kept._lock), held(kept._reading):
+    with held(caches[0]._lock), held(kept._lock):
 
         def work() -> None:
             client.remember("ada", "The cello is at the repair shop")

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from kronmem import Client
-from kronmem.engine.backfill import LEASE, Filler
 from kronmem.engine.engine import Engine
+from kronmem.engine.reindexing import LEASE, Filler
 from kronmem.engine.service import Service
 from kronmem.engine.sqlite.reading import SqliteReader
 from kronmem.engine.sqlite.store import SqliteStore
@@ -33,7 +33,7 @@ NOW = 1_794_900_000.0
 """A few hours after the samples were written."""
 KILL = """
 import os, sys
-import kronmem.engine.backfill as filling
+import kronmem.engine.reindexing as filling
 from kronmem import Client
 plain, batches = filling.Filler._batch, [0]
 def counted(self):

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from kronmem import Client, DeadlineError
-from kronmem.engine import backfill, embedding
-from kronmem.engine.backfill import Filler
+from kronmem.engine import embedding, reindexing
 from kronmem.engine.postgres.store import PostgresStore
 from kronmem.engine.postings import digest, indexed
+from kronmem.engine.reindexing import Filler
 from tests.engine.calling import Caller, calling
 from tests.outbox.services import until
 from tests.postgres.test_store import as_role, role
@@ -97,7 +97,7 @@ def test_a_memory_that_is_indexed_anew_keeps_its_vector(call: Caller, store: Pos
 def test_an_agent_that_is_cleared_while_it_waits_to_be_indexed_does_not_end_the_work(
     call: Caller, store: PostgresStore, other: PostgresStore, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "BATCH", 1)
+    monkeypatch.setattr(reindexing, "BATCH", 1)
     for agent in ("one", "two"):
         call.as_(agent=agent).remember("tea at five")
     unfill(sql)
@@ -124,7 +124,7 @@ def test_an_agent_that_is_cleared_while_it_waits_to_be_indexed_does_not_end_the_
 def test_a_role_that_may_only_read_says_once_that_others_have_to_index_and_stops_when_they_have(
     database: str, role: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "_RETRY", 0.001)
+    monkeypatch.setattr(reindexing, "_RETRY", 0.001)
     with calling(database) as call:
         call.remember("tea at five")
     with psycopg.connect(database, autocommit=True) as owner:
