@@ -34,6 +34,7 @@ from kronmem import (
     TransportError,
 )
 from kronmem.core.wire import Request
+from kronmem.transport import pool
 from kronmem.transport.failures import FAILURES
 from kronmem.transport.headers import headers
 from kronmem.transport.http1 import Http1
@@ -561,3 +562,14 @@ def test_a_connection_that_comes_to_rest_while_its_client_is_closed_is_closed_to
     late = Late(transport)
     transport._give_back(late)  # type: ignore[arg-type] # as much of a Connection as is used
     assert late.closed
+
+
+@pytest.mark.parametrize(("seconds", "connections"), [(pool.KEEP_ALIVE, 1), (0.0, 2)])
+def test_a_connection_that_was_idle_for_too_long_is_not_used_again(
+    kind: str, monkeypatch: pytest.MonkeyPatch, seconds: float, connections: int
+) -> None:
+    monkeypatch.setattr(pool, "KEEP_ALIVE", seconds)
+    with RawServer([respond(200, body=FOUND)]) as server, shell(kind, server.url) as client:
+        for _ in range(2):
+            client.recall("alice", "question")
+        assert server.connections == connections
