@@ -7,7 +7,7 @@ import hashlib
 from functools import lru_cache
 from importlib.resources import files
 
-SCRIPTS = ("service", "words", "agents", "list", "chart", "undo", "drawer", "shortcuts")
+SCRIPTS = ("service", "words", "agents", "list", "chart", "undo", "drawer", "address", "shortcuts")
 """In this order they are one strict script: a single answer needs no further open route, and its hash is the policy."""
 
 

@@ -103,6 +103,12 @@ class Browser:
         serious = [one for one in found if one["impact"] in ("serious", "critical")]
         return [f"{one['id']}: {', '.join(node['target'][0] for node in one['nodes'])}" for one in serious]
 
+    def answer(self, accept: bool) -> str:
+        """The text of the question that the page asks, and the press on one of its buttons."""
+        text = self.ask("GET", "/alert/text")
+        self.ask("POST", "/alert/accept" if accept else "/alert/dismiss")
+        return str(text)
+
     def devtools(self, command: str, **params: Any) -> Any:
         return self.ask("POST", "/goog/cdp/execute", cmd=command, params=params)
 

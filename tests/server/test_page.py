@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -199,7 +200,7 @@ def test_the_drawer_has_the_id_the_metadata_and_a_form_that_says_what_is_wrong(
     assert window.texts("#facts code") == [stored.id]
     assert '"ticket": 7' in window.texts("#metadata")[0]
     window.click("#facts dd:nth-of-type(1) button")
-    window.wait("document.querySelector('#facts .small').textContent === 'Copied'")
+    window.wait("['Copied', 'Selected'].includes(document.querySelector('#facts .small').textContent)")
     window.click("#edit")
     window.run("(document.querySelector('#edit-metadata').value = '[1]', 1)")
     window.click("#save")
@@ -257,3 +258,122 @@ def test_a_dead_server_is_named_with_the_remedy_and_asked_again(window: Browser,
         window.wait("document.querySelector('#trouble').hidden")
         listed(window, 1)
         window.log()  # the browser notes the refused connection
+
+
+def address(window: Browser) -> str:
+    return str(window.run("decodeURIComponent(location.hash).replaceAll('+', ' ')"))
+
+
+@chromium
+def test_back_and_forward_walk_through_agents_questions_filters_and_open_memories(
+    window: Browser, unlocked: ServedKronmem, told: Client
+) -> None:
+    opened(window, unlocked)
+    listed(window, 4)
+    ask(window, "which database do we use?")
+    window.choose("#type", "fact")
+    window.wait("location.hash.includes('type=fact')")
+    window.click("#list li:first-child .details")
+    found = next(hit.memory.id for hit in told.recall("page-agent", "which database do we use?"))
+    there = f"#agent=page-agent&q=which database do we use?&type=fact&memory={found}"
+    assert address(window) == there
+    window.run("(history.back(), 1)")
+    window.wait("!document.querySelector('#drawer').open")
+    window.run("(history.go(-2), 1)")
+    listed(window, 4)
+    assert window.run("[document.querySelector('#question').value, document.querySelector('#type').value]") == ["", ""]
+    window.run("(history.go(3), 1)")
+    window.wait("document.querySelector('#drawer').open")
+    link = window.run("location.href")
+    window.open("about:blank")
+    window.open(link)  # as a colleague opens it
+    window.wait("document.querySelector('#drawer').open")
+    assert window.texts("#full") == ["The project uses PostgreSQL 16"]
+    assert window.run("document.querySelector('#question').value") == "which database do we use?"
+    assert window.texts("#score-text")[0].startswith("Similarity 0.")
+
+
+@chromium
+def test_leaving_a_changed_edit_asks_first(window: Browser, unlocked: ServedKronmem, told: Client) -> None:
+    opened(window, unlocked)
+    listed(window, 4)
+    window.click("#list li:first-child .details")
+    window.click("#edit")
+    window.press("escape")  # nothing was changed
+    window.wait("!document.querySelector('#drawer').open")
+    window.click("#list li:first-child .details")
+    window.click("#edit")
+    window.write("#edit-content", " and more")
+    reload = "(leave => (dispatchEvent(leave), leave.defaultPrevented))(new Event('beforeunload', {cancelable: true}))"
+    assert window.run(reload)
+    beside = "document.querySelector('#drawer').dispatchEvent(new MouseEvent('click', {clientX: -1}))"
+    for leave in (lambda: window.press("escape"), lambda: window.click("#close"), lambda: window.click("#cancel")):
+        leave()
+        assert "not saved" in window.answer(accept=False)
+    for script in (f"(setTimeout(() => {beside}), 1)", "(history.back(), 1)"):
+        window.run(script)
+        for _ in range(400):
+            try:
+                assert "not saved" in window.answer(accept=False)
+                break
+            except RuntimeError:  # not asked yet
+                continue
+    assert window.run("document.querySelector('#edit-content').value").endswith(" and more")
+    assert "memory=" in address(window)
+    window.press("escape")
+    window.answer(accept=True)
+    window.wait("!document.querySelector('#drawer').open")
+    assert not window.run(reload)
+    assert len(list(told.memories("page-agent"))) == 4
+
+
+@chromium
+def test_an_unknown_agent_is_named_and_the_nearest_names_are_offered(
+    window: Browser, unlocked: ServedKronmem, told: Client
+) -> None:
+    opened(window, unlocked, "page-agnet")
+    window.wait("document.querySelector('#title').textContent === 'No agent is named “page-agnet”'")
+    assert window.texts("#list li") == []
+    assert window.texts("#empty button")[0] == "page-agent"
+    window.click("#empty button")
+    listed(window, 4)
+    assert address(window) == "#agent=page-agent"
+
+
+@chromium
+def test_an_empty_page_adds_its_first_memory_and_quotes_its_command(window: Browser, tmp_path: Path) -> None:
+    with ServedKronmem(tmp_path / "memory.db") as service:
+        opened(window, service, "ada's; notes")
+        window.wait("document.querySelector('#empty code')")
+        command = window.texts("#empty code")[0]
+        assert shlex.split(command)[-1] == "ada's; notes"
+        opened(window, service, "")
+        window.wait("document.querySelector('#title').textContent === 'No memories yet'")
+        window.click("#add")
+        window.write("#edit-agent", "ada's; notes")
+        window.write("#edit-content", "Deploys happen on Tuesdays")
+        window.click("#save")
+        listed(window, 1)
+        assert window.texts("#title") == ["ada's; notes"]
+        assert address(window) == "#agent=ada's; notes"
+        with Client(service.url, outbox=False) as client:
+            assert [memory.content for memory in client.memories("ada's; notes")] == ["Deploys happen on Tuesdays"]
+
+
+@chromium
+def test_refresh_keeps_the_place_and_the_selection(window: Browser, unlocked: ServedKronmem) -> None:
+    with Client(unlocked.url, outbox=False) as client:
+        client.remember_many("page-long", [f"Note number {number}" for number in range(150)])
+        opened(window, unlocked, "page-long")
+        listed(window, 100)
+        window.click("#more")
+        listed(window, 150)
+        window.run("(document.querySelectorAll('#list li')[120].focus(), 1)")
+        at = window.run("document.querySelector('main').scrollTop")
+        assert at > 0
+        client.remember("page-long", "One more note")
+        window.run("(document.querySelector('#refresh').onclick(), 1)")
+        listed(window, 151)
+        assert window.run("document.activeElement.querySelector('.text').textContent") == "Note number 29"
+        assert window.run("document.querySelector('main').scrollTop") == at
+        client.clear("page-long")

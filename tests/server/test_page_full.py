@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason=MISSING),
 ]
 TYPES = {"fact": 2500, "interaction": 1700, "decision": 799, "preference": 1}
-SIZES = [(1280, 900), (390, 844)]
+SIZES = [(2560, 1440), (360, 740)]
 
 
 @pytest.fixture(scope="module")

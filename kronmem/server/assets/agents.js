@@ -2,15 +2,6 @@
 
 const SHOWN_AGENTS = 200;
 
-async function loadAgents() {
-  view.agents = await call("GET", "/api/v1/agents");
-  const wanted = new URLSearchParams(location.hash.slice(1)).get("agent");
-  const names = new Set(view.agents.map(agent => agent.name));
-  view.agent = [wanted, view.agent, view.agents[0]?.name].find(name => names.has(name)) ?? null;
-  showAgents();
-  await loadAgent();
-}
-
 function showAgents() {
   const wanted = $("find-agent").value.trim().toLowerCase();
   const fit = view.agents.filter(agent => agent.name.toLowerCase().includes(wanted));
@@ -37,11 +28,18 @@ function agentRow(agent) {
 }
 
 function chooseAgent(name) {
-  view.agent = name;
-  history.replaceState(null, "", `#agent=${encodeURIComponent(name)}`);
+  Object.assign(view, { agent: name, unknown: null, limit: HITS });
   openSide(false);
   showAgents();
-  run(loadAgent());
+  run(loadAll());
+}
+
+// The names that share the most pairs of letters with an unknown one.
+function nearest(name) {
+  const pairs = text => new Set([...text.toLowerCase()].map((letter, at, all) => letter + (all[at + 1] ?? "")));
+  const own = pairs(name), shared = other => 2 * [...other].filter(pair => own.has(pair)).length / (own.size + other.size);
+  const scored = view.agents.map(agent => [shared(pairs(agent.name)), agent.name]).filter(([likeness]) => likeness > 0.3);
+  return scored.sort(([a], [b]) => b - a).slice(0, 5).map(([, found]) => found);
 }
 
 // On a small screen the agents lie over the page.

@@ -1,6 +1,20 @@
 // One memory beside the list: all of it, its history, and the form that changes it or adds another.
 
 let shown = null;
+let begun = ""; // the fields of the form as they were when it was opened
+
+const entered = () => JSON.stringify([...$("editor").elements].map(one => one.type === "checkbox" ? one.checked : one.value));
+const unsaved = () => $("drawer").open && !$("editor").hidden && entered() !== begun;
+
+function mayLeave() {
+  if (unsaved() && !confirm("This memory has changes that are not saved. Discard them?")) return false;
+  begun = entered(); // asked once
+  return true;
+}
+
+function closeDrawer() {
+  if (mayLeave()) $("drawer").close();
+}
 
 function openDrawer(hit) {
   shown = hit;
@@ -17,11 +31,12 @@ function openDrawer(hit) {
   $("history").replaceChildren();
   if (!$("drawer").open) $("drawer").showModal();
   $("drawer-title").focus();
+  visit();
   run(showHistory(memory));
 }
 
 function described(memory) {
-  const id = make("code", "", memory.id), copied = button("small", "Copy", () => copy(memory.id, copied), "Copy the id");
+  const id = make("code", "", memory.id), copied = button("small", "Copy", () => copy(id, copied), "Copy the id");
   const rows = [["Id", id, copied], ["Type", kind(memory.memory_type)]];
   if (memory.session_id) rows.push(["Session", memory.session_id, button("small", "Only this", () => { $("drawer").close(); only("session", memory.session_id); }, "Show only this session")]);
   if (memory.tags.length) rows.push(["Tags", memory.tags.join(", ")]);
@@ -39,9 +54,11 @@ function described(memory) {
   });
 }
 
-async function copy(text, where) {
-  await navigator.clipboard.writeText(text).catch(() => getSelection().selectAllChildren($("facts").querySelector("code")));
-  where.textContent = "Copied";
+// Without a clipboard (plain http) the text is selected, ready to be copied by hand.
+async function copy(source, pressed) {
+  const done = await navigator.clipboard?.writeText(source.textContent).then(() => true, () => false);
+  if (!done) getSelection().selectAllChildren(source);
+  pressed.textContent = done ? "Copied" : "Selected";
 }
 
 async function showHistory(memory) {
@@ -60,10 +77,12 @@ async function showHistory(memory) {
 const commas = text => [...new Set(text.split(",").map(tag => tag.trim()).filter(Boolean))];
 
 function edit(memory) {
-  $("drawer-title").textContent = memory ? "Edit the memory" : `Add a memory to ${view.agent}`;
+  $("drawer-title").textContent = memory ? "Edit the memory" : view.agent === null ? "Add a memory" : `Add a memory to ${view.agent}`;
   $("details").hidden = true;
   $("editor").hidden = false;
   $("only-new").hidden = Boolean(memory);
+  $("only-first").hidden = view.agent !== null;
+  $("edit-agent").value = view.agent ?? view.unknown ?? "";
   $("edit-wrong").textContent = "";
   $("edit-content").value = memory?.content ?? "";
   $("edit-type").value = memory?.memory_type ?? "fact";
@@ -74,8 +93,9 @@ function edit(memory) {
   $("edit-pinned").checked = memory?.pinned ?? false;
   $("edit-metadata").value = memory ? JSON.stringify(memory.metadata) : "{}";
   $("known-types").replaceChildren(...KNOWN.map(type => Object.assign(make("option"), { value: type })));
+  begun = entered();
   if (!$("drawer").open) $("drawer").showModal();
-  $("edit-content").focus();
+  $(view.agent === null && !view.unknown ? "edit-agent" : "edit-content").focus();
 }
 
 function written() {
@@ -129,11 +149,12 @@ async function change(memory, fields, words) {
 }
 
 async function add(given) {
-  const agent = agentPath(), session = $("edit-session").value.trim(), key = $("edit-key").value.trim();
+  const name = $("edit-agent").value.trim(), agent = `/api/v1/agents/${encodeURIComponent(name)}`, session = $("edit-session").value.trim(), key = $("edit-key").value.trim();
   if (session) given.session_id = session;
   if (key) given.key = key;
   if (given.ttl_days === 0) delete given.ttl_days;
   const stored = await call("POST", `${agent}/${key ? "memories/upsert" : "remember"}`, given);
+  Object.assign(view, { agent: name, unknown: null });
   const words = stored.deduplicated ? "This memory was there already" : `Added: “${stored.content.slice(0, 50)}”`;
   toast(words, stored.deduplicated || key ? null : async () => {
     await call("DELETE", `${agent}/memories/${encodeURIComponent(stored.id)}`);
@@ -144,12 +165,17 @@ async function add(given) {
 $("add").onclick = () => { shown = null; edit(null); };
 $("edit").onclick = () => edit(shown.memory);
 $("editor").onsubmit = event => { event.preventDefault(); save(); };
-$("cancel").onclick = () => shown ? openDrawer(shown) : $("drawer").close();
-$("close").onclick = () => $("drawer").close();
-$("drawer").onclick = event => { if (event.target === $("drawer") && event.clientX < $("drawer").getBoundingClientRect().left) $("drawer").close(); };
+$("cancel").onclick = () => { if (mayLeave()) shown ? openDrawer(shown) : $("drawer").close(); };
+$("close").onclick = closeDrawer;
+$("drawer").onclick = event => { if (event.target === $("drawer") && event.clientX < $("drawer").getBoundingClientRect().left) closeDrawer(); };
+// Escape is taken as a key: a browser lets a page refuse only the first of its own `cancel` events.
+$("drawer").onkeydown = event => { if (event.key === "Escape") { event.preventDefault(); closeDrawer(); } };
+$("drawer").oncancel = event => { event.preventDefault(); closeDrawer(); };
+addEventListener("beforeunload", event => { if (unsaved()) event.preventDefault(); });
 $("drawer").addEventListener("close", () => {
   const item = [...$("list").children].find(one => one.dataset.id === shown?.memory.id);
   shown = null;
+  visit();
   item ? focusRow(item) : $("add").focus();
 });
 $("pin").onclick = () => {

@@ -2,7 +2,7 @@
 
 const PAGE = 100, HITS = 20, MOST_HITS = 100, MOST_CHOICES = 1000;
 const FILTERS = ["type", "session", "tag", "since", "until"];
-const view = { agents: [], agent: null, totals: null, memories: [], total: 0, next: null, hits: null, limit: HITS, turn: 0 };
+const view = { agents: [], agent: null, unknown: null, asked: "", totals: null, memories: [], total: 0, next: null, hits: null, limit: HITS, turn: 0 };
 
 const agentPath = () => `/api/v1/agents/${encodeURIComponent(view.agent)}`;
 const filtered = () => FILTERS.some(id => $(id).value);
@@ -14,26 +14,41 @@ function filters() {
   return { ...given, since: since && since.toISOString(), until: until && until.toISOString() };
 }
 
-async function loadAgent() {
+// All memories of the agent, or its answers to the question, without filters.
+async function loadAll() {
   for (const id of FILTERS) $(id).value = "";
-  view.hits = null;
-  view.limit = HITS;
+  await loadHere();
+}
+
+async function loadHere() {
   await load();
+  visit();
 }
 
 // The totals are the service's own: exact, however few memories are loaded.
-async function load() {
-  if (view.agent === null) return show();
+async function load(count = PAGE) {
   const turn = ++view.turn, question = $("question").value.trim();
-  const [totals, found] = await Promise.all([call("GET", `${agentPath()}/summary`), question ? recalled(question) : listed()]);
+  const nothing = [null, { results: null, memories: [], total: 0, next: null }];
+  const [totals, found] = view.agent === null ? nothing : await Promise.all([call("GET", `${agentPath()}/summary`), question ? recalled(question) : listed(count)]);
   if (turn !== view.turn) return;
   view.totals = totals;
+  view.asked = question;
   view.hits = question ? found.results : null;
-  if (!question) [view.memories, view.total, view.next] = [found.memories, found.total, found.next];
+  if (!question || view.agent === null) [view.memories, view.total, view.next] = [found.memories, found.total, found.next];
   show();
 }
 
-function listed(after) {
+// As many pages as hold `count` memories: after a change the list is as long as before.
+async function listed(count) {
+  const found = await page();
+  while (found.next && found.memories.length < count) {
+    const more = await page(found.next);
+    Object.assign(found, { memories: [...found.memories, ...more.memories], next: more.next });
+  }
+  return found;
+}
+
+function page(after) {
   const query = new URLSearchParams({ limit: PAGE });
   for (const [name, value] of Object.entries(filters())) if (value) query.set(name, value);
   if (after) query.set("after", after);
@@ -56,19 +71,18 @@ async function loadMore() {
     view.limit = MOST_HITS;
     return load();
   }
-  const turn = ++view.turn, page = await listed(view.next);
+  const turn = ++view.turn, more = await page(view.next);
   if (turn !== view.turn) return;
-  view.memories = [...view.memories, ...page.memories];
-  view.next = page.next;
+  view.memories = [...view.memories, ...more.memories];
+  view.next = more.next;
   show();
 }
 
 function show() {
   const found = (view.hits ?? view.memories.map(memory => ({ memory }))).filter(hit => !leaving.has(hit.memory.id));
   document.title = view.agent ? `${view.agent} · kronmem` : "kronmem";
-  $("title").textContent = view.agent ?? "No memories yet";
+  $("title").textContent = view.agent ?? (view.unknown === null ? "No memories yet" : `No agent is named “${view.unknown}”`);
   $("summary").textContent = summary(found.length);
-  $("add").hidden = view.agent === null;
   showFilters();
   $("list").replaceChildren(...found.map(row));
   if ($("list").firstChild) $("list").firstChild.tabIndex = 0;
@@ -107,21 +121,31 @@ function choices(id, all, counts) {
   $(id).parentElement.hidden = names.length === 0;
 }
 
-function only(id, value) {
-  const option = make("option", "", value);
-  option.value = value;
-  $(id).append(option);
+function select(id, value) {
+  if ($(id).options && value) $(id).append(Object.assign(make("option", "", value), { value }));
   $(id).value = value;
-  run(load());
+}
+
+function only(id, value) {
+  select(id, value);
+  run(loadHere());
 }
 
 function showEmpty(count) {
   $("empty").hidden = count > 0;
   if (count > 0) return;
-  const words = view.hits !== null ? "Nothing in this memory answers that. Ask with other words, or show all." : filtered() ? "Nothing fits these filters." : "Tell an agent something, or try it from a terminal:";
+  const alike = view.unknown === null ? [] : nearest(view.unknown);
+  const words = view.hits !== null ? "Nothing in this memory answers that. Ask with other words, or show all." : filtered() ? "Nothing fits these filters." : alike.length ? "Agents with a similar name:" : "Add the first memory here, or from a terminal:";
   $("empty").replaceChildren(make("p", "", words));
-  if (view.hits === null && !filtered()) $("empty").append(make("code", "", `kronmem remember "Deploys happen on Tuesdays" --url ${location.origin} --agent ${view.agent ?? "demo"}`));
+  for (const name of alike) $("empty").append(button("quiet", name, () => chooseAgent(name)));
+  if (view.hits !== null || filtered() || alike.length) return;
+  const command = make("code", "", `kronmem remember 'Deploys happen on Tuesdays' --url ${location.origin} --agent ${quoted(view.agent ?? view.unknown ?? "demo")}`);
+  const copied = button("quiet", "Copy", () => copy(command, copied), "Copy the command");
+  $("empty").append(command, copied);
 }
+
+// As one word of a POSIX shell.
+const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 function row(hit) {
   const memory = hit.memory, item = make("li"), buttons = make("div", "row-buttons"), said = memory.content.slice(0, 80);

@@ -33,7 +33,7 @@ function back() {
   if (leaving.size && !$("question").value) return undoLast();
   $("question").value = "";
   document.activeElement.blur();
-  run(loadAgent());
+  run(loadAll());
 }
 
 function signOut() {
@@ -41,16 +41,20 @@ function signOut() {
   finishAll({ keepalive: true }).catch(() => {});
   sessionStorage.removeItem(KEY);
   Object.assign(view, { agents: [], agent: null, totals: null, memories: [], hits: null, next: null, turn: view.turn + 1 });
-  $("question").value = $("find-agent").value = "";
+  $("find-agent").value = "";
   hideToast();
   showAgents();
   show();
-  run(loadAgents());
+  run(follow(true));
 }
 
 function ask() {
   view.limit = HITS;
-  return run(load());
+  return run(loadHere());
+}
+
+function refresh() {
+  run(view.agents.length ? changed() : follow(true));
 }
 
 $("ask").onsubmit = event => { event.preventDefault(); ask(); };
@@ -60,15 +64,14 @@ $("find-agent").oninput = showAgents;
 $("find-agent").onkeydown = event => { if (event.key === "Enter") $("agents").querySelector("button")?.click(); };
 $("choose").onclick = () => openSide(true);
 $("shut").onclick = () => openSide(false);
-$("refresh").onclick = $("retry").onclick = () => run(loadAgents());
+$("refresh").onclick = $("retry").onclick = refresh;
 $("leave").onclick = signOut;
 $("reset").onclick = back;
 $("undo").onclick = undoLast;
 $("dismiss").onclick = () => { $("toast").hidden = true; };
 $("more").onclick = () => run(loadMore());
 $("range").onchange = showChart;
-addEventListener("pageshow", event => { if (event.persisted) run(loadAgents()); });
-addEventListener("hashchange", () => run(loadAgents()));
+addEventListener("pageshow", event => { if (event.persisted) refresh(); });
 let resizing;
 addEventListener("resize", () => { cancelAnimationFrame(resizing); resizing = requestAnimationFrame(showChart); });
-run(loadAgents());
+run(follow(true));

@@ -59,12 +59,14 @@ async function finish(id, options) {
 // After a change: the agents' counts, the totals and the list as the service has them now.
 async function changed() {
   const id = document.activeElement.closest?.("#list > li")?.dataset.id;
+  const places = [document.querySelector("main"), document.scrollingElement].map(part => [part, part.scrollTop]);
   view.agents = await call("GET", "/api/v1/agents");
-  view.agent ??= view.agents[0]?.name ?? null;
+  if (view.unknown === null) view.agent ??= view.agents[0]?.name ?? null;
   showAgents();
-  await load();
+  await load(view.memories.length);
   const item = [...$("list").children].find(one => one.dataset.id === id);
   if (item) focusRow(item);
+  for (const [part, top] of places) part.scrollTop = top;
 }
 
 addEventListener("pagehide", () => {
