@@ -5,27 +5,32 @@ from __future__ import annotations
 import os
 import platform
 import stat
+import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from pydantic import JsonValue
 
-from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
-from kronmem.cli import connection, errors, options, printing
-from kronmem.cli.api_keys import key_for
-from kronmem.cli.autogen_versions import FAMILY, imports, lacking, mcp_mismatch, owners, promised, trouble, versions
+import kronmem
+from kronmem.cli import connection, options, printing
 from kronmem.cli.outbox import waiting
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a help page needs no client
+    from pydantic import JsonValue
+
     from kronmem.engine.store import Store
+    from kronmem.settings import Settings
 
 LARGEST = 3
 """So many agents are named: enough to find the one that has grown."""
+FAMILY = ("autogen", "ag2", "pyautogen", "autogen-agentchat", "autogen-core", "autogen-ext", "agent-framework-core")
+CLASSIC = ("autogen", "ag2", "pyautogen", "autogen-agentchat")
+REPAIR = 'pip uninstall -y ag2 pyautogen autogen && pip install "autogen[openai]>=0.14.1,<1"'
 LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psycopg", "mcp")
 
 
@@ -45,20 +50,22 @@ class Finding:
 def doctor(
     agent: options.AnyAgent = None, url: options.Url = None, db: options.Db = None, json: options.Json = False
 ) -> None:
-    """Check the settings, which AutoGen is installed and healthy, and whether the service or database answers.
+    """Check settings, AutoGen, and the service or database.
 
     With --db it looks at a database before a server is started on it. Makes no table, stores nothing.
     Exits with 1 when something is broken. Keys and passwords are never shown.
     """
-    with errors.told():
+    from kronmem import settings
+
+    with connection.reported():
         if url and db:
-            raise ConfigError("--url and --db are two names for where to look: give one of them")
+            raise kronmem.ConfigError("--url and --db are two names for where to look: give one of them")
         if db:
             url = options.database(db).url
     with connection.connected(url) as client:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # connecting has told them
-            chosen = settings.resolve(url, key_for(url))
+            warnings.simplefilter("ignore")  # connecting has shown them
+            chosen = settings.resolve(url, connection.key_for(url))
         findings = [*_settings("--db" if db else "--url" if url else None, chosen), *_memory(client, chosen, agent)]
         findings += [*_outbox(client, chosen), *_autogen(), *_mcp(), *_versions()]
         if json:
@@ -77,7 +84,9 @@ def _print(findings: list[Finding]) -> None:
     printing.line(f"{bad} problem{'s' if bad > 1 else ''}." if bad else "0 problems.")
 
 
-def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding]:
+def _settings(option: str | None, chosen: Settings) -> Iterator[Finding]:
+    from kronmem import settings
+
     if option:
         source = option
     elif os.environ.get("KRONMEM_URL"):
@@ -90,7 +99,7 @@ def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding
     yield Finding("home", str(settings.home()))
 
 
-def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Iterator[Finding]:
+def _memory(client: kronmem.Client, chosen: Settings, agent: str | None) -> Iterator[Finding]:
     if chosen.scheme in ("postgresql", "postgres"):
         from kronmem.engine.postgres.check import examine  # needs the extra, which the client has asked for
 
@@ -114,7 +123,7 @@ def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Ite
     yield from _service(client, agent)
 
 
-def _service(client: Client, agent: str | None) -> Iterator[Finding]:
+def _service(client: kronmem.Client, agent: str | None) -> Iterator[Finding]:
     health = client.health()
     name = " ".join(part for part in (health.service, health.version) if part) or "the service"
     yield Finding("service", f"{name} answers" if health.ok else f"{health.status}: {health.error}", health.ok)
@@ -122,7 +131,7 @@ def _service(client: Client, agent: str | None) -> Iterator[Finding]:
         return
     try:
         found = client.agents()
-    except KronmemError as error:
+    except kronmem.KronmemError as error:
         yield Finding("agents", str(error), ok=False)
         return
     count = sum(one.memory_count for one in found if agent in (None, one.name))
@@ -131,13 +140,13 @@ def _service(client: Client, agent: str | None) -> Iterator[Finding]:
     yield from _twins(found)
 
 
-def _largest(found: list[AgentInfo]) -> str:
+def _largest(found: list[kronmem.AgentInfo]) -> str:
     """The agents that hold most, where there is a choice."""
     most = sorted((one for one in found if one.memory_count), key=lambda one: -one.memory_count)[:LARGEST]
     return f"; most: {', '.join(f'{one.name} ({one.memory_count})' for one in most)}" if len(found) > 1 and most else ""
 
 
-def _twins(found: list[AgentInfo]) -> Iterator[Finding]:
+def _twins(found: list[kronmem.AgentInfo]) -> Iterator[Finding]:
     """Agents of one name, as a race of processes leaves them at Kronvex; nobody deletes the younger ones."""
     for name in dict.fromkeys(one.name for one in found):
         twins = [one for one in found if one.name == name]
@@ -165,7 +174,7 @@ def _damaged(path: Path) -> Iterator[Finding]:
 
     try:
         found = damaged(str(path))
-    except KronmemError as error:
+    except kronmem.KronmemError as error:
         yield Finding("database", str(error), ok=False)
         return
     if found:
@@ -173,20 +182,20 @@ def _damaged(path: Path) -> Iterator[Finding]:
         yield Finding("database", f"damaged and left out: {shown}; restore them from an export", ok=False)
 
 
-def _background(chosen: settings.Settings) -> Iterator[Finding]:
+def _background(chosen: Settings) -> Iterator[Finding]:
     """How far indexing and embedding are."""
     from kronmem.engine.progress import progress
 
     store = _store(chosen)
     try:
         yield from (Finding(subject, words) for subject, words in progress(store))
-    except KronmemError as error:
+    except kronmem.KronmemError as error:
         yield Finding("index", str(error), ok=False)
     finally:
         store.close()
 
 
-def _store(chosen: settings.Settings) -> Store:
+def _store(chosen: Settings) -> Store:
     if chosen.scheme == "sqlite":
         from kronmem.engine.sqlite.store import SqliteStore
 
@@ -204,7 +213,7 @@ def _mode(path: Path) -> str:
     return f"{stat.S_IMODE(path.stat().st_mode):04o}"
 
 
-def _outbox(client: Client, chosen: settings.Settings) -> Iterator[Finding]:
+def _outbox(client: kronmem.Client, chosen: Settings) -> Iterator[Finding]:
     """The memories that wait on this machine, whatever the url: a service may have been used before."""
     try:
         if chosen.embedded:
@@ -212,7 +221,7 @@ def _outbox(client: Client, chosen: settings.Settings) -> Iterator[Finding]:
             return
         pending, dead = client.outbox.pending(), len(client.outbox.dead())
         stranded, elsewhere = len(client.outbox.stranded()), client.outbox.elsewhere()
-    except KronmemError as error:
+    except kronmem.KronmemError as error:
         yield Finding("outbox", str(error), ok=False)
         return
     advice = "; `kronmem outbox list` says why, `kronmem outbox retry` sends them again" if dead else ""
@@ -228,6 +237,9 @@ def _elsewhere(found: dict[str, int]) -> Finding:
         return Finding("outbox", "empty; embedded memory is written directly")
     words = ", ".join(f"{count} waiting for {printing.shown(url)}" for url, count in found.items())
     return Finding("outbox", f"{words}: `kronmem outbox flush --url {next(iter(found))}` delivers them", ok=False)
+
+
+# ── which AutoGen is installed, and whether it works: several distributions share the directory `autogen/` ───────
 
 
 def _autogen() -> Iterator[Finding]:
@@ -248,3 +260,72 @@ def _versions() -> Iterator[Finding]:
     own = versions(("kronmem",)).get("kronmem", "a checkout")
     others = ", ".join(f"{name} {version}" for name, version in versions(LIBRARIES).items())
     yield Finding("versions", f"kronmem {own}, Python {platform.python_version()} on {sys.platform}, {others}")
+
+
+def installed(name: str) -> str | None:
+    """The version of a distribution, None when it is not there."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions(names: tuple[str, ...]) -> dict[str, str]:
+    """Those that are there, with their versions."""
+    found = {name: installed(name) for name in names}
+    return {name: version for name, version in found.items() if version}
+
+
+def owners() -> list[str]:
+    """The distributions that brought files of `import autogen`."""
+    return [name for name in CLASSIC if _brings(name)]
+
+
+def _brings(name: str) -> bool:
+    try:
+        files = metadata.files(name) or ()
+    except metadata.PackageNotFoundError:
+        return False
+    return any(file.as_posix() == "autogen/__init__.py" for file in files)
+
+
+def trouble(claims: list[str], works: Callable[[], str | None]) -> str | None:
+    """The fault of classic AutoGen, in words; None when it is well or not there at all."""
+    if len(claims) > 1:
+        return (
+            f"{' and '.join(claims)} share one directory; removing or updating either breaks the other. Run: {REPAIR}"
+        )
+    return works() if claims else None
+
+
+def promised(found: Mapping[str, str]) -> list[str]:
+    """pyautogen, whose newest releases bring no `import autogen` although everybody installs it for that."""
+    return ["pyautogen"] if "pyautogen" in found else []
+
+
+def lacking(found: Mapping[str, str]) -> str | None:
+    """A part without which agents with a model cannot be made, in words; other models than OpenAI's need neither."""
+    if "autogen" in found and not installed("openai"):
+        return "autogen without openai: an agent with an OpenAI llm_config needs pip install 'kronmem[autogen]'"
+    if "autogen-agentchat" in found and "autogen-ext" not in found:
+        return "autogen-agentchat without autogen-ext, which has the models: pip install 'kronmem[agentchat]'"
+    return None
+
+
+def mcp_mismatch(found: Mapping[str, str]) -> str | None:
+    """The MCP client that does not work with the installed major of mcp, in words; None when all do."""
+    second = found.get("mcp", "0").partition(".")[0] == "2"
+    if not second or "autogen-ext" not in found:
+        return None
+    return (
+        f"AutoGen's McpWorkbench (autogen-ext {found['autogen-ext']}) cannot be imported with mcp {found['mcp']}: "
+        "where you use it, run: pip install 'mcp<2'. `kronmem mcp` works with both"
+    )
+
+
+def imports(module: str) -> str | None:
+    """Import it in a process of its own: the error's words, or None when it works."""
+    code = f"import warnings; warnings.simplefilter('ignore'); import {module}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    lines = ran.stderr.strip().splitlines()
+    return None if ran.returncode == 0 else (lines[-1] if lines else f"import {module} failed")

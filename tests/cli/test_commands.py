@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from kronmem import Client, Retry
 from kronmem.cli.app import app
-from kronmem.cli.autogen_versions import lacking, mcp_mismatch, promised, trouble, versions
+from kronmem.cli.doctor import lacking, mcp_mismatch, promised, trouble, versions
 from kronmem.cli.printing import shown
 from tests.services import KronvexServer
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @contextmanager
 def serving(*words: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "kronmem.cli", "serve", "--port", "0", *words]
+    command = [sys.executable, "-m", "kronmem", "serve", "--port", "0", *words]
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
         try:
