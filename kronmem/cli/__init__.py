@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from importlib import metadata
 
 HINT = "the kronmem command needs its extra: pip install 'kronmem[cli]'"
 
@@ -27,6 +26,8 @@ def main() -> None:
 
 def version() -> str:
     """The version of kronmem; 0 in a checkout that was never installed."""
+    from importlib import metadata  # takes as long to load as the rest of a help page
+
     try:
         return metadata.version("kronmem")
     except metadata.PackageNotFoundError:

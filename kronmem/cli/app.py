@@ -8,8 +8,6 @@ import typer
 
 from kronmem import cli
 from kronmem.cli import memory, options, outbox, serve
-from kronmem.cli.demo import demo
-from kronmem.cli.doctor import doctor
 
 app = typer.Typer(
     name="kronmem",
@@ -66,8 +64,31 @@ def import_(
 
 app.command()(serve.serve)
 app.command()(serve.mcp)
-app.command()(demo)
-app.command()(doctor)
+
+
+@app.command()
+def demo(agent: options.DemoAgent = "kronmem-demo", url: options.Url = None, json: options.Json = False) -> None:
+    """Watch an AutoGen team remember across two processes.
+
+    Offline, in seconds, with a scripted model.
+    """
+    from kronmem.cli import demo
+
+    demo.run(agent, url, json)
+
+
+@app.command()
+def doctor(
+    agent: options.AnyAgent = None, url: options.Url = None, db: options.Db = None, json: options.Json = False
+) -> None:
+    """Check settings, AutoGen, and the service or database.
+
+    With --db it looks at a database before a server is started on it. Makes no table, stores nothing.
+    Exits with 1 when something is broken. Keys and passwords are never shown.
+    """
+    from kronmem.cli import doctor
+
+    doctor.run(agent, url, db, json)
 
 
 def _version(wanted: bool) -> None:

@@ -19,42 +19,32 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
-import typer
+from pydantic import JsonValue
 
-import kronmem
-from kronmem.cli import connection, options, printing
+from kronmem import AgentMemory, Client, ConfigError, KronmemError, NotFoundError, memory_tools, settings
+from kronmem.cli import connection, printing
 
-if TYPE_CHECKING:  # a help page needs neither a client nor AutoGen
+if TYPE_CHECKING:
     from autogen import ModelClient
-    from pydantic import JsonValue
 
     from kronmem.autogen.classic import Agent, ConversableAgent, GroupChat
 
-AGENT = "kronmem-demo"
 WROTE = "kronmem-demo"
 """The key of the agent's state under which the demo notes the ids of its own memories, to remove only those."""
-DemoAgent: TypeAlias = Annotated[
-    str, typer.Option("--agent", "-a", help="The demo's agent. Memories that the demo did not write stay.")
-]
 TITLES = {
     "tell": "The first process: a team of two agents is told something.\n",
     "ask": "\nThat process has ended. A second one, with new agents and the same memory:\n",
 }
 
 
-def demo(agent: DemoAgent = AGENT, url: options.Url = None, json: options.Json = False) -> None:
-    """Watch an AutoGen team remember across two processes.
-
-    Offline, in seconds, with a scripted model.
-    """
-    from kronmem import settings
-
+def run(agent: str, url: str | None, json: bool) -> None:
+    """Play both scenes, each in a process of its own."""
     with connection.reported():
         where = url or f"sqlite:///{settings.default_file()}"
         missing = ""
-        with kronmem.Client(where, outbox=False, api_key=connection.key_for(where)) as client:
+        with Client(where, outbox=False, api_key=connection.key_for(where)) as client:
             there = _begin(client.agent(agent))
             for scene, title in TITLES.items():
                 if not json:
@@ -67,21 +57,21 @@ def demo(agent: DemoAgent = AGENT, url: options.Url = None, json: options.Json =
             _next(url, where, agent, missing)
 
 
-def _begin(memory: kronmem.AgentMemory) -> set[str]:
+def _begin(memory: AgentMemory) -> set[str]:
     """Forget the memories of the last demo, by the ids that it noted; the ids of all others stay."""
-    with suppress(kronmem.ConfigError):  # a service without state: nothing was noted, nothing is removed
+    with suppress(ConfigError):  # a service without state: nothing was noted, nothing is removed
         wrote = memory.state().get(WROTE, [])
         for memory_id in wrote if isinstance(wrote, list) else []:
-            with suppress(kronmem.NotFoundError):
+            with suppress(NotFoundError):
                 memory.forget(str(memory_id))
     return {one.id for one in memory.memories()}
 
 
-def _note(memory: kronmem.AgentMemory, there: set[str]) -> None:
+def _note(memory: AgentMemory, there: set[str]) -> None:
     """Note the memories that are new since the demo began and have its words."""
     texts = {part.wish.arguments.get("content") for part in TELLING}
     new: list[JsonValue] = [one.id for one in memory.memories() if one.id not in there and one.content in texts]
-    with suppress(kronmem.ConfigError):
+    with suppress(ConfigError):
         memory.state().set(WROTE, new)
 
 
@@ -97,7 +87,7 @@ def _played(scene: str, url: str, agent: str) -> Iterator[tuple[str, str, str]]:
         yield who, what, words
     if process.returncode:
         last = errors.strip().splitlines()[-1:] or ["no reason given"]
-        raise kronmem.KronmemError(f"the demo's process failed: {last[0]}")
+        raise KronmemError(f"the demo's process failed: {last[0]}")
 
 
 def _tell(scene: str, who: str, what: str, words: str, json: bool) -> None:
@@ -112,8 +102,6 @@ def _tell(scene: str, who: str, what: str, words: str, json: bool) -> None:
 
 
 def _next(url: str | None, where: str, agent: str, missing: str) -> None:
-    from kronmem import settings
-
     path = settings.resolve(where, connection.key_for(where)).path
     place = path or printing.shown(where)
     printing.line(f"\nThe memories are in {place}; the model was a script, nothing left this machine. Next:\n")
@@ -224,7 +212,7 @@ Event = tuple[str, str, str]
 def play(scene: str, url: str, agent: str) -> Iterator[Event]:
     """Play one scene and print its events."""
     opening, parts = SCENES[scene]
-    with kronmem.Client(url, outbox=False, api_key=connection.key_for(url)) as client:
+    with Client(url, outbox=False, api_key=connection.key_for(url)) as client:
         try:
             import_module("kronmem.autogen")  # is it there, and does it work?
         except ImportError as error:
@@ -234,9 +222,9 @@ def play(scene: str, url: str, agent: str) -> Iterator[Event]:
             yield from _team(client.agent(agent), opening, parts)
 
 
-def _alone(memory: kronmem.AgentMemory, opening: str, parts: Sequence[Part]) -> Iterator[Event]:
+def _alone(memory: AgentMemory, opening: str, parts: Sequence[Part]) -> Iterator[Event]:
     """The same without AutoGen: the tools are plain functions."""
-    tools = kronmem.memory_tools(memory).function_map()
+    tools = memory_tools(memory).function_map()
     yield USER, "says", opening
     for part in parts:
         answer = tools[part.wish.tool](**part.wish.arguments)
@@ -245,7 +233,7 @@ def _alone(memory: kronmem.AgentMemory, opening: str, parts: Sequence[Part]) -> 
         yield part.agent, "says", spoken(part, answer)
 
 
-def _team(memory: kronmem.AgentMemory, opening: str, parts: Sequence[Part]) -> Iterator[Event]:
+def _team(memory: AgentMemory, opening: str, parts: Sequence[Part]) -> Iterator[Event]:
     from kronmem.autogen import register_team_memory
     from kronmem.autogen.classic import ConversableAgent, GroupChat, GroupChatManager
 

@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from pydantic import JsonValue
 
-import kronmem
+from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
 from kronmem.cli import connection, options, printing
 from kronmem.cli.outbox import waiting
 
-if TYPE_CHECKING:  # a help page needs no client
-    from pydantic import JsonValue
-
+if TYPE_CHECKING:
     from kronmem.engine.store import Store
-    from kronmem.settings import Settings
 
 LARGEST = 3
 """So many agents are named: enough to find the one that has grown."""
@@ -47,19 +45,11 @@ class Finding:
         return {"check": self.what, "ok": self.ok, "detail": self.words}
 
 
-def doctor(
-    agent: options.AnyAgent = None, url: options.Url = None, db: options.Db = None, json: options.Json = False
-) -> None:
-    """Check settings, AutoGen, and the service or database.
-
-    With --db it looks at a database before a server is started on it. Makes no table, stores nothing.
-    Exits with 1 when something is broken. Keys and passwords are never shown.
-    """
-    from kronmem import settings
-
+def run(agent: str | None, url: str | None, db: str | None, json: bool) -> None:
+    """Make every check, and print what was found; exit code 1 when something is broken."""
     with connection.reported():
         if url and db:
-            raise kronmem.ConfigError("--url and --db are two names for where to look: give one of them")
+            raise ConfigError("--url and --db are two names for where to look: give one of them")
         if db:
             url = options.database(db).url
     with connection.connected(url) as client:
@@ -84,9 +74,7 @@ def _print(findings: list[Finding]) -> None:
     printing.line(f"{bad} problem{'s' if bad > 1 else ''}." if bad else "0 problems.")
 
 
-def _settings(option: str | None, chosen: Settings) -> Iterator[Finding]:
-    from kronmem import settings
-
+def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding]:
     if option:
         source = option
     elif os.environ.get("KRONMEM_URL"):
@@ -99,7 +87,7 @@ def _settings(option: str | None, chosen: Settings) -> Iterator[Finding]:
     yield Finding("home", str(settings.home()))
 
 
-def _memory(client: kronmem.Client, chosen: Settings, agent: str | None) -> Iterator[Finding]:
+def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Iterator[Finding]:
     if chosen.scheme in ("postgresql", "postgres"):
         from kronmem.engine.postgres.check import examine  # needs the extra, which the client has asked for
 
@@ -123,7 +111,7 @@ def _memory(client: kronmem.Client, chosen: Settings, agent: str | None) -> Iter
     yield from _service(client, agent)
 
 
-def _service(client: kronmem.Client, agent: str | None) -> Iterator[Finding]:
+def _service(client: Client, agent: str | None) -> Iterator[Finding]:
     health = client.health()
     name = " ".join(part for part in (health.service, health.version) if part) or "the service"
     yield Finding("service", f"{name} answers" if health.ok else f"{health.status}: {health.error}", health.ok)
@@ -131,7 +119,7 @@ def _service(client: kronmem.Client, agent: str | None) -> Iterator[Finding]:
         return
     try:
         found = client.agents()
-    except kronmem.KronmemError as error:
+    except KronmemError as error:
         yield Finding("agents", str(error), ok=False)
         return
     count = sum(one.memory_count for one in found if agent in (None, one.name))
@@ -140,13 +128,13 @@ def _service(client: kronmem.Client, agent: str | None) -> Iterator[Finding]:
     yield from _twins(found)
 
 
-def _largest(found: list[kronmem.AgentInfo]) -> str:
+def _largest(found: list[AgentInfo]) -> str:
     """The agents that hold most, where there is a choice."""
     most = sorted((one for one in found if one.memory_count), key=lambda one: -one.memory_count)[:LARGEST]
     return f"; most: {', '.join(f'{one.name} ({one.memory_count})' for one in most)}" if len(found) > 1 and most else ""
 
 
-def _twins(found: list[kronmem.AgentInfo]) -> Iterator[Finding]:
+def _twins(found: list[AgentInfo]) -> Iterator[Finding]:
     """Agents of one name, as a race of processes leaves them at Kronvex; nobody deletes the younger ones."""
     for name in dict.fromkeys(one.name for one in found):
         twins = [one for one in found if one.name == name]
@@ -174,7 +162,7 @@ def _damaged(path: Path) -> Iterator[Finding]:
 
     try:
         found = damaged(str(path))
-    except kronmem.KronmemError as error:
+    except KronmemError as error:
         yield Finding("database", str(error), ok=False)
         return
     if found:
@@ -182,20 +170,20 @@ def _damaged(path: Path) -> Iterator[Finding]:
         yield Finding("database", f"damaged and left out: {shown}; restore them from an export", ok=False)
 
 
-def _background(chosen: Settings) -> Iterator[Finding]:
+def _background(chosen: settings.Settings) -> Iterator[Finding]:
     """How far indexing and embedding are."""
     from kronmem.engine.progress import progress
 
     store = _store(chosen)
     try:
         yield from (Finding(subject, words) for subject, words in progress(store))
-    except kronmem.KronmemError as error:
+    except KronmemError as error:
         yield Finding("index", str(error), ok=False)
     finally:
         store.close()
 
 
-def _store(chosen: Settings) -> Store:
+def _store(chosen: settings.Settings) -> Store:
     if chosen.scheme == "sqlite":
         from kronmem.engine.sqlite.store import SqliteStore
 
@@ -213,7 +201,7 @@ def _mode(path: Path) -> str:
     return f"{stat.S_IMODE(path.stat().st_mode):04o}"
 
 
-def _outbox(client: kronmem.Client, chosen: Settings) -> Iterator[Finding]:
+def _outbox(client: Client, chosen: settings.Settings) -> Iterator[Finding]:
     """The memories that wait on this machine, whatever the url: a service may have been used before."""
     try:
         if chosen.embedded:
@@ -221,7 +209,7 @@ def _outbox(client: kronmem.Client, chosen: Settings) -> Iterator[Finding]:
             return
         pending, dead = client.outbox.pending(), len(client.outbox.dead())
         stranded, elsewhere = len(client.outbox.stranded()), client.outbox.elsewhere()
-    except kronmem.KronmemError as error:
+    except KronmemError as error:
         yield Finding("outbox", str(error), ok=False)
         return
     advice = "; `kronmem outbox list` says why, `kronmem outbox retry` sends them again" if dead else ""

@@ -276,7 +276,10 @@ def erase(agent: options.Agent, yes: options.Yes = False, url: options.Url = Non
 
 @state.command()
 def get(key: options.StateKey, agent: options.Agent, url: options.Url = None, json: options.Json = False) -> None:
-    """Print the value under a key as JSON; exit code 1 when there is none."""
+    """Print the value under a key as JSON.
+
+    Exit code 1 when there is none.
+    """
     with connection.connected(url) as client:
         value = client.state(agent).get(key)
         if value is not None:
@@ -294,7 +297,7 @@ def set_(
     url: options.Url = None,
     json: options.Json = False,
 ) -> None:
-    """Keep a JSON value under a key, in place of the former one; null deletes the key."""
+    """Keep a JSON value under a key; null deletes the key."""
     with connection.connected(url) as client:
         client.state(agent).set(key, options.json_value(options.text(value), "the value"))
         printing.as_json({"stored": key}) if json else printing.line(f"Stored {key}.")

@@ -53,6 +53,10 @@ Db: TypeAlias = Annotated[str | None, typer.Option(help="A path, sqlite:///file.
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+DemoAgent: TypeAlias = Annotated[
+    str, typer.Option("--agent", "-a", help="The demo's agent. Memories that the demo did not write stay.")
+]
+
 # ── which memories ───────────────────────────────────────────────────────────────────────────────────────────────
 
 MemoryId: TypeAlias = Annotated[str, typer.Argument(help="The id that recall and list show.")]

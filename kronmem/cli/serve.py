@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
@@ -130,6 +129,8 @@ def _need(extra: str, purpose: str, *modules: str) -> None:
 
 
 def _configure_logs(quiet: bool, json_log: bool) -> None:
+    import logging
+
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     if json_log:  # a line is the whole object: nothing stands before it
