@@ -62,20 +62,14 @@ def reported(url: str | None = None) -> Generator[None, None, None]:
 
 
 def note_error(error: kronmem.KronmemError, url: str | None) -> None:
-    """An error of a service, with the next step."""
-    note(f"kronmem: {error}{_advice(error, url)}")
-
-
-def _advice(error: kronmem.KronmemError, url: str | None) -> str:
+    """An error of a service; a refused key is named by its variable."""
+    note(f"kronmem: {error}")
     if isinstance(error, kronmem.AuthError):
         from kronmem import settings
 
         where = settings.resolve(url, key_for(url))
         variable = "KRONVEX_API_KEY" if where.kronvex and key_for(url) is None else "KRONMEM_API_KEY"
-        return f"\nThe key in {variable} is not the right one for {shown(where.url)}."
-    if isinstance(error, kronmem.TransportError):
-        return "\nIs the service running? `kronmem doctor` checks."
-    return ""
+        note(f"The key in {variable} is not the right one for {shown(where.url)}.")
 
 
 def nothing(client: kronmem.Client, agent: str | None, words: str) -> None:

@@ -69,7 +69,7 @@ def _begin(memory: AgentMemory) -> set[str]:
 
 def _note(memory: AgentMemory, there: set[str]) -> None:
     """Note the memories that are new since the demo began and have its words."""
-    texts = {part.wish.arguments.get("content") for part in TELLING}
+    texts = {part.arguments.get("content") for part in TELLING}
     new: list[JsonValue] = [one.id for one in memory.memories() if one.id not in there and one.content in texts]
     with suppress(ConfigError):
         memory.state().set(WROTE, new)
@@ -138,55 +138,50 @@ Message = Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A tool that a model asks for."""
-
-    tool: str
-    arguments: Mapping[str, str]
-
-    def words(self) -> str:
-        """As a reader understands it."""
-        said = ", ".join(jsonlib.dumps(value, ensure_ascii=False) for value in self.arguments.values())
-        return f"{self.tool}({said})"
-
-
-@dataclass(frozen=True)
 class Part:
     """The turn of one agent: ask for a tool, then say something about the answer."""
 
     agent: str
-    wish: Wish
+    tool: str
+    arguments: Mapping[str, str]
     says: str
 
 
-_BETA = Wish("remember", {"content": "The beta ships on Friday", "memory_type": "decision"})
-_SHORT = Wish("remember", {"content": "Ada prefers short answers", "memory_type": "preference"})
 TELLING = (
-    Part(PLANNER, _BETA, "Noted: the beta ships on Friday."),
-    Part(ENGINEER, _SHORT, "Short answers from now on."),
+    Part(
+        PLANNER,
+        "remember",
+        {"content": "The beta ships on Friday", "memory_type": "decision"},
+        "Noted: the beta ships on Friday.",
+    ),
+    Part(
+        ENGINEER,
+        "remember",
+        {"content": "Ada prefers short answers", "memory_type": "preference"},
+        "Short answers from now on.",
+    ),
 )
 # Each asks for what the other one stored.
 ASKING = (
     Part(
         PLANNER,
-        Wish("recall", {"query": "how does Ada like her answers?"}),
+        "recall",
+        {"query": "how does Ada like her answers?"},
         "Nobody told me, but the team remembers: {}.",
     ),
-    Part(ENGINEER, Wish("recall", {"query": "when does the beta ship?"}), "Nor me, but it is known: {}."),
+    Part(ENGINEER, "recall", {"query": "when does the beta ship?"}, "Nor me, but it is known: {}."),
 )
 SCENES = {"tell": (TOLD, TELLING), "ask": (ASKED, ASKING)}
 
 
-def reply(part: Part, messages: Sequence[Message]) -> Wish | str:
-    """The model's next words: first the tool, then its answer in a sentence."""
-    if not messages or messages[-1].get("role") != "tool":
-        return part.wish
-    return spoken(part, str(messages[-1].get("content", "")))
+def called(tool: str, arguments: Mapping[str, str]) -> str:
+    """A call of a tool as a reader understands it."""
+    return f"{tool}({', '.join(jsonlib.dumps(value, ensure_ascii=False) for value in arguments.values())})"
 
 
 def spoken(part: Part, answer: str) -> str:
     """An agent's words about a tool's answer; of one without a memory in it, nothing."""
-    if part.wish.tool == "remember":
+    if part.tool == "remember":
         return part.says if answer.startswith(("Stored", "Already")) else UNKNOWN
     return part.says.format(found(answer)) if found(answer) else UNKNOWN
 
@@ -227,8 +222,8 @@ def _alone(memory: AgentMemory, opening: str, parts: Sequence[Part]) -> Iterator
     tools = memory_tools(memory).function_map()
     yield USER, "says", opening
     for part in parts:
-        answer = tools[part.wish.tool](**part.wish.arguments)
-        yield part.agent, "calls", part.wish.words()
+        answer = tools[part.tool](**part.arguments)
+        yield part.agent, "calls", called(part.tool, part.arguments)
         yield "memory", "answers", shown(answer)
         yield part.agent, "says", spoken(part, answer)
 
@@ -272,8 +267,11 @@ class Scripted:
 
     def create(self, params: dict[str, object]) -> SimpleNamespace:
         """Answer one request."""
-        said = reply(self._part, cast("list[Message]", params["messages"]))
-        message = _Said(None, [_call(said)]) if isinstance(said, Wish) else _Said(said)
+        last = cast("list[Message]", params["messages"])[-1]
+        if last.get("role") == "tool":
+            message = _Said(spoken(self._part, str(last.get("content", ""))))
+        else:
+            message = _Said(None, [_call(self._part)])
         return SimpleNamespace(choices=[SimpleNamespace(message=message)], model="scripted", cost=0)
 
     def message_retrieval(self, response: SimpleNamespace) -> list[object]:
@@ -303,8 +301,8 @@ class _Said:
         return {"role": "assistant", **asdict(self)}
 
 
-def _call(wish: Wish) -> dict[str, object]:
-    function = {"name": wish.tool, "arguments": jsonlib.dumps(dict(wish.arguments))}
+def _call(part: Part) -> dict[str, object]:
+    function = {"name": part.tool, "arguments": jsonlib.dumps(dict(part.arguments))}
     return {"id": f"call_{uuid.uuid4().hex[:8]}", "type": "function", "function": function}
 
 
@@ -315,11 +313,8 @@ def _events(messages: Sequence[Message]) -> Iterator[Event]:
         elif calls := cast("list[dict[str, dict[str, str]]]", message.get("tool_calls") or []):
             for call in calls:
                 function = call["function"]
-                yield (
-                    str(message["name"]),
-                    "calls",
-                    Wish(function["name"], jsonlib.loads(function["arguments"])).words(),
-                )
+                words = called(function["name"], jsonlib.loads(function["arguments"]))
+                yield str(message["name"]), "calls", words
         else:
             yield str(message["name"]), "says", str(message["content"])
 

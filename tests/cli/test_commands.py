@@ -17,13 +17,8 @@ from kronmem import Client, Retry
 from kronmem.cli.app import app
 from kronmem.cli.doctor import lacking, mcp_mismatch, promised, trouble, versions
 from kronmem.cli.printing import shown
+from tests.cli.running import NOWHERE, run
 from tests.services import KronvexServer
-
-NOWHERE = "http://127.0.0.1:9"
-
-
-def run(*words: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(words), input=stdin)
 
 
 def lines(result: Result) -> list[Any]:
