@@ -4,8 +4,10 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
-    from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
+    from kronmem.agent_memory import AgentMemory
+    from kronmem.async_agent_memory import AsyncAgentMemory
     from kronmem.async_client import AsyncClient
+    from kronmem.async_state import AsyncState
     from kronmem.client import Client
     from kronmem.core.retries import Retry
     from kronmem.errors import (
@@ -31,9 +33,10 @@ if typing.TYPE_CHECKING:
         UnsupportedError,
     )
     from kronmem.models import AgentInfo, DeadLetter, Erasure, Explanation, Health, Hit, Memory, QueuedMemory, Session
-    from kronmem.outbox.outbox import AsyncOutbox, Outbox
+    from kronmem.outbox.async_outbox import AsyncOutbox
+    from kronmem.outbox.outbox import Outbox
     from kronmem.settings import InsecureUrlWarning
-    from kronmem.state import AsyncState, State
+    from kronmem.state import State
     from kronmem.text.extract import extract_facts
     from kronmem.text.redact import redact_secrets
     from kronmem.tools import MemoryTools, memory_tools
@@ -118,13 +121,13 @@ _WHERE = {
     "Memory": "models",
     "QueuedMemory": "models",
     "Session": "models",
-    "AsyncOutbox": "outbox.outbox",
+    "AsyncOutbox": "outbox.async_outbox",
     "Outbox": "outbox.outbox",
     "redact_secrets": "text.redact",
     "AgentMemory": "agent_memory",
-    "AsyncAgentMemory": "agent_memory",
+    "AsyncAgentMemory": "async_agent_memory",
     "InsecureUrlWarning": "settings",
-    "AsyncState": "state",
+    "AsyncState": "async_state",
     "State": "state",
     "MemoryTools": "tools",
     "memory_tools": "tools",

@@ -1,61 +1,45 @@
-"""AsyncClient: the awaiting twin of Client; same names, parameters and docstrings. On asyncio and trio."""
+"""AsyncClient, on asyncio and trio. Its methods check, drive and return; no policy lives here.
+
+The blocking client.py is made of this file by `.ci/blocking_faces.py`, which is run after every change.
+"""
 
 from __future__ import annotations
 
 import copy
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
-import anyio
 from pydantic import JsonValue
 
+from kronmem.async_state import AsyncState
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Link, exchange
-from kronmem.core.paging import Walk
+from kronmem.core.paging import Listing, Walk
 from kronmem.core.redaction import Redact
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
-from kronmem.outbox.outbox import AsyncOutbox
-from kronmem.outbox.writer import OutboxStatus, OutboxWriter
-from kronmem.state import AsyncState
-from kronmem.transport.drive import AsyncTransport, adrive, afan_out
-from kronmem.transport.worker_threads import aside
+from kronmem.outbox.async_outbox import AsyncOutbox
+from kronmem.outbox.writer import OutboxStatus
+from kronmem.transport.drive import AsyncTransport, aclose_all, adrive, afan_out
+
+# blocking: from kronmem.transport.loop_guard import loop_guard
+from kronmem.transport.worker_threads import aside, leave
 from kronmem.wiring import Embed, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
-    from kronmem.agent_memory import AgentId, AsyncAgentMemory, SessionId
+    from kronmem.async_agent_memory import AsyncAgentMemory
+    from kronmem.scope import AgentId, SessionId
     from kronmem.transport.httpx import HttpxTransport
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)
-
-
-class Listing(AsyncIterator[Memory]):
-    """The memories of `AsyncClient.memories`, a page at a time; a plain `for` or an `await` names the fix."""
-
-    def __init__(self, walk: AsyncGenerator[Memory, None]) -> None:
-        self._walk = walk
-
-    def __anext__(self) -> Awaitable[Memory]:
-        return self._walk.__anext__()
-
-    async def aclose(self) -> None:
-        """Stop walking."""
-        await self._walk.aclose()
-
-    if not TYPE_CHECKING:  # type checkers see that these do not work
-
-        def __iter__(self) -> NoReturn:
-            raise ConfigError("memories() of an AsyncClient needs `async for`, or Client where nothing is awaited")
-
-        __await__ = __iter__
 
 
 class AsyncClient:
@@ -131,28 +115,9 @@ class AsyncClient:
             self._wiring.closed = True
             try:
                 if self._post is not None:
-                    await self._leave(self._post)
+                    await leave(self._post.close, self._timeout)
             finally:
-                with anyio.move_on_after(self._timeout, shield=True):  # in a cancelled scope too
-                    try:
-                        await self._transport.aclose()
-                    finally:
-                        await self._state_transport.aclose()
-
-    async def _leave(self, post: OutboxWriter) -> None:
-        """Close the outbox. A thread that has begun goes on by itself; where none may begin, nothing is delivered."""
-        begun: list[bool] = []
-
-        def leave() -> None:
-            begun.append(True)
-            post.close(self._timeout)
-
-        try:
-            await aside(leave)
-        finally:
-            if not begun:
-                with anyio.move_on_after(self._timeout, shield=True):
-                    await aside(partial(post.close, 0.0))
+                await aclose_all(self._timeout, self._transport, self._state_transport)
 
     def with_timeout(self, timeout: float) -> AsyncClient:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
@@ -177,7 +142,7 @@ class AsyncClient:
         the caller's context: `client.agent(current_user.get)` serves many users. One that raises or answers no valid
         id is an `InvalidInputError`, and nothing is read, stored or queued.
         """
-        from kronmem.agent_memory import AsyncAgentMemory  # made of this class, and so imported after it
+        from kronmem.async_agent_memory import AsyncAgentMemory  # made of this class, and so imported after it
 
         return AsyncAgentMemory(self, agent_id, session_id=session_id)
 
@@ -598,8 +563,10 @@ class AsyncClient:
             said = await self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
-        status = partial(self._post.status, max(ends - time.monotonic(), 0.0)) if self._post else OutboxStatus
-        return self._wiring.health(said, await aside(status))
+        outbox, post = OutboxStatus(), self._post
+        if post is not None:
+            outbox = await aside(lambda: post.status(max(ends - time.monotonic(), 0.0)))
+        return self._wiring.health(said, outbox)
 
     async def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)
@@ -618,6 +585,7 @@ class AsyncClient:
 
     async def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         self._awake(deliver=bool(name))  # asking for its health sends nothing else
+        # blocking: loop_guard.check(name)
         return await adrive(self._wiring.tracer.traced(flow, name, agent_id, subject), self._transport)
 
     def _awake(self, *, deliver: bool = True) -> None:

@@ -1,4 +1,7 @@
-"""Client: the blocking shell. Its methods check, drive and return; no policy lives here."""
+"""Client. Its methods check, drive and return; no policy lives here.
+
+This file is generated from async_client.py by .ci/blocking_faces.py: change that one.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,13 @@ from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
-from kronmem.transport.drive import Transport, drive, fan_out
+from kronmem.transport.drive import Transport, close_all, drive, fan_out
 from kronmem.transport.loop_guard import loop_guard
 from kronmem.wiring import Embed, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
-    from kronmem.agent_memory import AgentId, AgentMemory, SessionId
+    from kronmem.agent_memory import AgentMemory
+    from kronmem.scope import AgentId, SessionId
     from kronmem.transport.httpx import HttpxTransport
 
 T = TypeVar("T")
@@ -39,7 +43,8 @@ K = TypeVar("K", int, str)
 class Client:
     """Memory for agents: embedded by default, at a service when `url`, KRONMEM_URL or KRONVEX_API_KEY says so.
 
-    Safe to share between threads. The constructor opens nothing; `timeout` is the total time of one call in seconds.
+    Safe to share between threads. The constructor opens nothing; `timeout` is the total time of one
+    call in seconds.
     """
 
     def __init__(
@@ -89,10 +94,10 @@ class Client:
 
     if not TYPE_CHECKING:  # type checkers see that this does not work
 
-        async def __aenter__(self) -> NoReturn:
+        def __aenter__(self) -> NoReturn:
             raise ConfigError("Client needs a plain `with`; to await its calls use AsyncClient")
 
-        async def __aexit__(self, *_trace: object) -> None: ...
+        def __aexit__(self, *_trace: object) -> None: ...
 
     def __enter__(self) -> Client:
         return self
@@ -110,10 +115,7 @@ class Client:
                 if self._post is not None:
                     self._post.close(self._timeout)
             finally:
-                try:
-                    self._transport.close()
-                finally:
-                    self._state_transport.close()
+                close_all(self._transport, self._state_transport)
 
     def with_timeout(self, timeout: float) -> Client:
         """The same client with another deadline; it shares everything else, and closing it closes nothing."""
@@ -556,8 +558,10 @@ class Client:
             said = self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
             said = Health(ok=False, status="unreachable", error=str(error))
-        left = max(ends - time.monotonic(), 0.0)
-        return self._wiring.health(said, self._post.status(left) if self._post else OutboxStatus())
+        outbox, post = OutboxStatus(), self._post
+        if post is not None:
+            outbox = post.status(max(ends - time.monotonic(), 0.0))
+        return self._wiring.health(said, outbox)
 
     def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)
@@ -574,8 +578,7 @@ class Client:
 
     def _drive(self, flow: Flow[T], name: str = "", agent_id: str | None = None, subject: object = None) -> T:
         self._awake(deliver=bool(name))  # asking for its health sends nothing else
-        if not loop_guard.told and name != "remember_later":  # which never waits for a service
-            loop_guard.check()
+        loop_guard.check(name)
         return drive(self._wiring.tracer.traced(flow, name, agent_id, subject), self._transport)
 
     def _awake(self, *, deliver: bool = True) -> None:

@@ -13,7 +13,8 @@ from typing import Annotated, Generic, Protocol, TypeVar, cast, get_args, overlo
 
 from pydantic import JsonValue
 
-from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
+from kronmem.agent_memory import AgentMemory
+from kronmem.async_agent_memory import AsyncAgentMemory
 from kronmem.models import Hit, Memory
 from kronmem.packs.bounded_call import bounded
 from kronmem.packs.checks import check_memory

@@ -37,6 +37,7 @@ VARIABLES = (
     "COVERAGE_PROCESS_START",  # processes that tests start are killed, interrupted and timed: they are not measured
     "KRONMEM_URL",
     "KRONMEM_API_KEY",
+    "KRONMEM_AGENT",
     "KRONVEX_API_KEY",
     "KRONMEM_HOME",
     "HTTP_PROXY",

@@ -24,7 +24,7 @@ LAYERS = [
     {"core"},
     {"transport", "engine"},
     {"outbox"},
-    {"wiring", "client", "async_client", "agent_memory", "state"},
+    {"wiring", "client", "async_client", "scope", "agent_memory", "async_agent_memory", "state", "async_state"},
     {"tools", "packs"},  # tools are bounded by the same call and log by the same guard as the packs
     {"autogen", "agentchat", "agent_framework", "ag2", "mcp"},
     {"server"},  # serves MCP beside its contracts

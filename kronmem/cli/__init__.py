@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from importlib import import_module, metadata
 
 HINT = "the kronmem command needs its extra: pip install 'kronmem[cli]'"
 
@@ -13,10 +12,9 @@ HINT = "the kronmem command needs its extra: pip install 'kronmem[cli]'"
 def main() -> None:
     """Run the command line; ends the process."""
     if sys.argv[1:] == ["--version"]:  # also without the extra
-        sys.stdout.write(f"{_version()}\n")
+        sys.stdout.write(f"{version()}\n")
         return
     try:
-        import_module("rich")  # typer finds out that it is missing only when there is something to print
         from kronmem.cli.app import app
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("typer", "rich", "click"):
@@ -26,10 +24,13 @@ def main() -> None:
     raise SystemExit(_printed(app))
 
 
-def _version() -> str:
+def version() -> str:
+    """The version of kronmem; 0 in a checkout that was never installed."""
+    from importlib import metadata  # takes as long to load as the rest of a help page
+
     try:
         return metadata.version("kronmem")
-    except metadata.PackageNotFoundError:  # a checkout that was never installed
+    except metadata.PackageNotFoundError:
         return "0"
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import stat
+import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +18,7 @@ import typer
 from pydantic import JsonValue
 
 from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
-from kronmem.cli import connection, errors, options, printing
-from kronmem.cli.api_keys import key_for
-from kronmem.cli.autogen_versions import FAMILY, imports, lacking, mcp_mismatch, owners, promised, trouble, versions
+from kronmem.cli import connection, options, printing
 from kronmem.cli.outbox import waiting
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 LARGEST = 3
 """So many agents are named: enough to find the one that has grown."""
+FAMILY = ("autogen", "ag2", "pyautogen", "autogen-agentchat", "autogen-core", "autogen-ext", "agent-framework-core")
+CLASSIC = ("autogen", "ag2", "pyautogen", "autogen-agentchat")
+REPAIR = 'pip uninstall -y ag2 pyautogen autogen && pip install "autogen[openai]>=0.14.1,<1"'
 LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psycopg", "mcp")
 
 
@@ -42,23 +45,17 @@ class Finding:
         return {"check": self.what, "ok": self.ok, "detail": self.words}
 
 
-def doctor(
-    agent: options.AnyAgent = None, url: options.Url = None, db: options.Db = None, json: options.Json = False
-) -> None:
-    """Check the settings, which AutoGen is installed and healthy, and whether the service or database answers.
-
-    With --db it looks at a database before a server is started on it. Makes no table, stores nothing.
-    Exits with 1 when something is broken. Keys and passwords are never shown.
-    """
-    with errors.told():
+def run(agent: str | None, url: str | None, db: str | None, json: bool) -> None:
+    """Make every check, and print what was found; exit code 1 when something is broken."""
+    with connection.reported():
         if url and db:
             raise ConfigError("--url and --db are two names for where to look: give one of them")
         if db:
             url = options.database(db).url
     with connection.connected(url) as client:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # connecting has told them
-            chosen = settings.resolve(url, key_for(url))
+            warnings.simplefilter("ignore")  # connecting has shown them
+            chosen = settings.resolve(url, connection.key_for(url))
         findings = [*_settings("--db" if db else "--url" if url else None, chosen), *_memory(client, chosen, agent)]
         findings += [*_outbox(client, chosen), *_autogen(), *_mcp(), *_versions()]
         if json:
@@ -230,6 +227,9 @@ def _elsewhere(found: dict[str, int]) -> Finding:
     return Finding("outbox", f"{words}: `kronmem outbox flush --url {next(iter(found))}` delivers them", ok=False)
 
 
+# ── which AutoGen is installed, and whether it works: several distributions share the directory `autogen/` ───────
+
+
 def _autogen() -> Iterator[Finding]:
     found = versions(FAMILY)
     said = ", ".join(f"{name} {version}" for name, version in found.items()) or "none installed"
@@ -248,3 +248,72 @@ def _versions() -> Iterator[Finding]:
     own = versions(("kronmem",)).get("kronmem", "a checkout")
     others = ", ".join(f"{name} {version}" for name, version in versions(LIBRARIES).items())
     yield Finding("versions", f"kronmem {own}, Python {platform.python_version()} on {sys.platform}, {others}")
+
+
+def installed(name: str) -> str | None:
+    """The version of a distribution, None when it is not there."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions(names: tuple[str, ...]) -> dict[str, str]:
+    """Those that are there, with their versions."""
+    found = {name: installed(name) for name in names}
+    return {name: version for name, version in found.items() if version}
+
+
+def owners() -> list[str]:
+    """The distributions that brought files of `import autogen`."""
+    return [name for name in CLASSIC if _brings(name)]
+
+
+def _brings(name: str) -> bool:
+    try:
+        files = metadata.files(name) or ()
+    except metadata.PackageNotFoundError:
+        return False
+    return any(file.as_posix() == "autogen/__init__.py" for file in files)
+
+
+def trouble(claims: list[str], works: Callable[[], str | None]) -> str | None:
+    """The fault of classic AutoGen, in words; None when it is well or not there at all."""
+    if len(claims) > 1:
+        return (
+            f"{' and '.join(claims)} share one directory; removing or updating either breaks the other. Run: {REPAIR}"
+        )
+    return works() if claims else None
+
+
+def promised(found: Mapping[str, str]) -> list[str]:
+    """pyautogen, whose newest releases bring no `import autogen` although everybody installs it for that."""
+    return ["pyautogen"] if "pyautogen" in found else []
+
+
+def lacking(found: Mapping[str, str]) -> str | None:
+    """A part without which agents with a model cannot be made, in words; other models than OpenAI's need neither."""
+    if "autogen" in found and not installed("openai"):
+        return "autogen without openai: an agent with an OpenAI llm_config needs pip install 'kronmem[autogen]'"
+    if "autogen-agentchat" in found and "autogen-ext" not in found:
+        return "autogen-agentchat without autogen-ext, which has the models: pip install 'kronmem[agentchat]'"
+    return None
+
+
+def mcp_mismatch(found: Mapping[str, str]) -> str | None:
+    """The MCP client that does not work with the installed major of mcp, in words; None when all do."""
+    second = found.get("mcp", "0").partition(".")[0] == "2"
+    if not second or "autogen-ext" not in found:
+        return None
+    return (
+        f"AutoGen's McpWorkbench (autogen-ext {found['autogen-ext']}) cannot be imported with mcp {found['mcp']}: "
+        "where you use it, run: pip install 'mcp<2'. `kronmem mcp` works with both"
+    )
+
+
+def imports(module: str) -> str | None:
+    """Import it in a process of its own: the error's words, or None when it works."""
+    code = f"import warnings; warnings.simplefilter('ignore'); import {module}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    lines = ran.stderr.strip().splitlines()
+    return None if ran.returncode == 0 else (lines[-1] if lines else f"import {module} failed")

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
-from pydantic import JsonValue
 
-from kronmem import Client, ConfigError, DeadLetter, QueuedMemory, settings
-from kronmem.cli import connection, errors, options, printing
+import kronmem
+from kronmem.cli import connection, options, printing
+
+if TYPE_CHECKING:  # a help page needs no client
+    from pydantic import JsonValue
+
+Row: TypeAlias = "kronmem.QueuedMemory | kronmem.DeadLetter"
 
 app = typer.Typer(no_args_is_help=True, help="Look at and deliver the memories that wait for a service.")
-
-Timeout = Annotated[float, typer.Option("--timeout", help="Seconds to go on for.", min=0.1)]
-Id = Annotated[str, typer.Argument(help="The id that `outbox list` shows.", show_default=False)]
-From = Annotated[
-    str | None, typer.Option("--from", help="Take over what waits for this other url.", show_default=False)
-]
-Row = QueuedMemory | DeadLetter
 
 
 @app.command("list")
 def list_(agent: options.AnyAgent = None, url: options.Url = None, json: options.Json = False) -> None:
-    """List what waits for this service, what it refused, and what waits under another key; with --json JSON Lines."""
+    """List the memories that wait for this service, or were refused.
+
+    Those that wait under another key too; with --json as JSON Lines.
+    """
     with connection.connected(url) as client:
         kinds: dict[str, list[Row]] = {
             "waiting": list(client.outbox.list()),
@@ -41,6 +41,8 @@ def list_(agent: options.AnyAgent = None, url: options.Url = None, json: options
 
 def waiting() -> dict[str, int]:
     """How many memories wait in the default file, by the url of their service; asks no service."""
+    from kronmem import settings
+
     path = settings.home() / "outbox.db"
     if not path.exists():
         return {}
@@ -65,29 +67,44 @@ def _print(kind: str, row: Row) -> None:
 
 
 @app.command()
-def flush(timeout: Timeout = 30.0, url: options.Url = None, json: options.Json = False) -> None:
-    """Deliver now what waits for this service; exit code 1 when some are refused, 3 when some are left."""
+def flush(timeout: options.Timeout = 30.0, url: options.Url = None, json: options.Json = False) -> None:
+    """Deliver now what waits for this service.
+
+    Exit code 1 when some are refused, 3 when some are left. It ends at once, with the cause, when nothing answers.
+    """
     with connection.connected(url) as client:
         before, known = client.outbox.pending(), {row.id for row in client.outbox.dead()}
-        left = client.outbox.flush(timeout)
+        left = client.outbox.flush(timeout) if not before or _answers(client, url) else before
         dead = client.outbox.dead()
         new = [row for row in dead if row.id not in known]
-        delivered = max(before - left - len(new), 0)
         if json:
             named: list[JsonValue] = [_fields("refused", row) for row in new]
+            delivered = max(before - left - len(new), 0)
             printing.as_json({"delivered": delivered, "left": left, "refused": len(dead), "newly_refused": named})
         else:
-            words = f"{left} of {before} left" if left else f"Delivered {delivered}"
+            words = f"{left} of {before} left" if left else f"Delivered {max(before - len(new), 0)}"
             refused = f"; {len(dead)} refused, {len(new)} of them now: `kronmem outbox list` says why" if dead else ""
             printing.line(f"{words}{refused}.")
             for row in new:
                 _print("refused", row)
     if new or left:
-        raise typer.Exit(1 if new else errors.QUEUED)
+        raise typer.Exit(1 if new else connection.QUEUED)
+
+
+def _answers(client: kronmem.Client, url: str | None) -> bool:
+    """Whether the service can take anything now; a note has the cause when it cannot."""
+    try:
+        client.agents()
+    except (kronmem.TransportError, kronmem.AuthError) as error:
+        connection.note_error(error, url)
+        return False
+    except kronmem.KronmemError:  # it answers; delivery waits as long as it asks for
+        return True
+    return True
 
 
 @app.command()
-def drop(id: Id, yes: options.Yes = False, url: options.Url = None, json: options.Json = False) -> None:
+def drop(id: options.QueuedId, yes: options.Yes = False, url: options.Url = None, json: options.Json = False) -> None:
     """Remove one memory from the outbox for good; it is delivered nowhere."""
     with connection.connected(url) as client:
         options.confirmed(f"Drop {id}? It is stored nowhere else.", yes)
@@ -108,14 +125,10 @@ def retry(url: options.Url = None, json: options.Json = False) -> None:
 
 
 @app.command()
-def adopt(from_: From = None, url: options.Url = None, json: options.Json = False) -> None:
+def adopt(from_: options.OtherUrl = None, url: options.Url = None, json: options.Json = False) -> None:
     """Send with the present key what was queued under another one, or for another url."""
     with connection.connected(url) as client:
-        _queue_of(client)
+        if client.in_process:
+            raise kronmem.ConfigError("an embedded database has no outbox to send from: pass --url http(s)://service")
         count = client.outbox.adopt(from_)
         printing.as_json({"adopted": count}) if json else printing.line(f"Adopted {count}.")
-
-
-def _queue_of(client: Client) -> None:
-    if client.in_process:
-        raise ConfigError("an embedded database has no outbox to send from: pass --url http(s)://service")

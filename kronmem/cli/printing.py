@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import typer
-from pydantic import JsonValue
 
-from kronmem import (
-    Hit,
-    Memory,
-)
+if TYPE_CHECKING:  # a help page needs no client
+    from pydantic import JsonValue
 
-FIELDS = frozenset(Memory.model_fields) - {"deduplicated", "queued"}
-"""A memory in JSON, with all that `import` needs to make it again: not how it is being delivered."""
+    from kronmem import Hit, Memory
 
 # A terminal would obey them; a memory may hold whatever a visitor typed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -33,7 +30,7 @@ def as_json(value: JsonValue) -> None:
 
 
 def note(text: str) -> None:
-    """A word aside, which is not the answer."""
+    """A line on stderr, which is not the answer."""
     typer.echo(_CONTROL.sub("�", text), err=True)
 
 
@@ -47,7 +44,12 @@ def shown(url: str) -> str:
 
 def fields(memory: Memory) -> dict[str, JsonValue]:
     """A memory in JSON."""
-    return memory.model_dump(mode="json", include=set(FIELDS))
+    return memory.model_dump(mode="json", include=kept(memory))
+
+
+def kept(memory: Memory) -> set[str]:
+    """The names of what `import` needs to make a memory again: not how it is being delivered."""
+    return set(type(memory).model_fields) - {"deduplicated", "queued"}
 
 
 def hit_fields(found: Hit, *, explain: bool) -> dict[str, JsonValue]:
@@ -66,7 +68,7 @@ def hit(found: Hit, *, explain: bool) -> None:
 
 def _explained(found: Hit) -> str:
     if (parts := found.explanation) is None:
-        return "the service does not tell how it scores"
+        return "the service does not show how it scores"
     return f"{found.similarity} = (words {parts.words} + meaning {parts.meaning}) × speaker {parts.speaker}"
 
 

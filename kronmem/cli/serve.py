@@ -1,70 +1,50 @@
-"""`kronmem serve`: one memory for many machines."""
+"""`kronmem serve` and `kronmem mcp`: one memory for many machines, or for one MCP client."""
 
 from __future__ import annotations
 
-import logging
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 from urllib.parse import quote, urlsplit
 
 import typer
 
-from kronmem import ConfigError, settings
-from kronmem.cli import errors, options, printing
-from kronmem.cli.secret_arguments import hide
+import kronmem
+from kronmem.cli import connection, options, printing
 
-Host = Annotated[str, typer.Option("--host", help="Address to listen on; beyond loopback only with a key.")]
-Port = Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
-Db = Annotated[
+Host: TypeAlias = Annotated[str, typer.Option(help="Address to listen on; beyond loopback only with a key.")]
+Port: TypeAlias = Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)]
+Db: TypeAlias = Annotated[
+    str | None, typer.Option("--db", "--url", help="A path, sqlite:///file.db or postgresql://host/name.")
+]
+Key: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--db",
-        "--url",
-        help="The database: a path, sqlite:///file.db or postgresql://host/name. Else the embedded file.",
+        envvar="KRONMEM_SERVE_KEY", help="The key of clients; it owns what embedded clients wrote to the same file."
     ),
 ]
-Key = Annotated[
+Keys: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--key",
-        envvar="KRONMEM_SERVE_KEY",
-        show_envvar=True,
-        help="The key clients must send. It owns what an embedded client wrote to the same file. "
-        "Better in the environment or in --keys-file: `ps` shows arguments.",
-    ),
+    typer.Option(envvar="KRONMEM_SERVE_KEYS", help="name:key,name:key: every name has agents of its own."),
 ]
-Named = Annotated[
-    str | None,
-    typer.Option(
-        envvar="KRONMEM_SERVE_KEYS",
-        show_envvar=True,
-        help="name:key,name:key - every name has agents of its own. Better in the environment: `ps` shows arguments.",
-    ),
+KeysFile: TypeAlias = Annotated[
+    Path | None, typer.Option(envvar="KRONMEM_SERVE_KEYS_FILE", help="A file with `key` or `name:key` a line.")
 ]
-KeysFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--keys-file",
-        envvar="KRONMEM_SERVE_KEYS_FILE",
-        show_envvar=True,
-        help="A file with one key a line, as `key` or `name:key`; lines that begin with # are left out.",
-    ),
+AllowHost: TypeAlias = Annotated[
+    list[str] | None, typer.Option(help="A further name this server is addressed by; repeatable.")
 ]
-AllowHost = Annotated[
-    list[str] | None, typer.Option("--allow-host", help="A further name this server is addressed by. Repeatable.")
+PageAgent: TypeAlias = Annotated[str | None, typer.Option("--agent", "-a", help="Open the page at this agent.")]
+OpenMetrics: TypeAlias = Annotated[
+    bool, typer.Option("--open-metrics", help="Answer /metrics (Prometheus) without a key.")
 ]
-PageAgent = Annotated[
-    str | None, typer.Option("--agent", "-a", help="Open the page at this agent; every agent is served.")
-]
-_INSTEAD = {
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No access log.")]
+SAFER = {
     "key": "KRONMEM_SERVE_KEY, --keys-file",
     "keys": "KRONMEM_SERVE_KEYS, --keys-file",
     "db": "PGPASSWORD, ~/.pgpass",
 }
 """Options that may hold a secret, and where it is safe."""
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No access log on stderr.")]
 
 
 class LogForm(str, Enum):
@@ -74,12 +54,7 @@ class LogForm(str, Enum):
     json = "json"
 
 
-AccessLog = Annotated[
-    LogForm, typer.Option("--access-log", help="A line a request on stderr: text, or json with route and trace id.")
-]
-OpenMetrics = Annotated[
-    bool, typer.Option("--open-metrics", help="Answer /metrics (Prometheus) without a key; it names no agent.")
-]
+AccessLog: TypeAlias = Annotated[LogForm, typer.Option(help="A line a request on stderr.")]
 
 
 def serve(
@@ -88,7 +63,7 @@ def serve(
     port: Port = 7070,
     db: Db = None,
     key: Key = None,
-    keys: Named = None,
+    keys: Keys = None,
     keys_file: KeysFile = None,
     allow_host: AllowHost = None,
     agent: PageAgent = None,
@@ -97,23 +72,25 @@ def serve(
     quiet: Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Serve memory over HTTP: Kronvex', BotWire's and Memstore's contracts, and a page to look at memories.
+    """Serve memory over HTTP, with a page to look at memories.
 
-    Stops on Ctrl-C or SIGTERM, with accepted writes finished. Put a TLS proxy in front of it for other machines.
+    Speaks the contracts of Kronvex, BotWire and Memstore, and MCP at /mcp. Stops on Ctrl-C or SIGTERM, with accepted
+    writes finished. `ps` shows arguments: keys are safer in the environment or in --keys-file. Put a TLS proxy in front
+    of it for other machines.
     """
-    with errors.told():
-        _check_extra()
+    with connection.reported():
+        _need("server", "serving", "starlette", "uvicorn")
         from kronmem.server.api_keys import owners, read_file
         from kronmem.server.serve import run
 
         path, json_log = _path(db), access_log is LogForm.json
-        _hide_arguments(context)
+        _warn_of_secrets(context)
         _configure_logs(quiet, json_log)
 
         def ready(url: str) -> None:
             page = f"{url}/" + (f"#agent={quote(agent)}" if agent else "")
-            said = f"kronmem serves {printing.shown(path)} at {page} (Ctrl-C stops it)"
-            printing.as_json({"url": url, "page": page, "db": printing.shown(path)}) if json else printing.line(said)
+            words = f"kronmem serves {printing.shown(path)} at {page} (Ctrl-C stops it)"
+            printing.as_json({"url": url, "page": page, "db": printing.shown(path)}) if json else printing.line(words)
 
         run(
             host,
@@ -127,7 +104,33 @@ def serve(
         )
 
 
+def mcp(agent: options.Agent, url: options.Url = None) -> None:
+    """Serve the memory of one agent to an MCP client over stdio.
+
+    Claude Code, Cursor, AutoGen, Agent Framework or AG2 starts this command and speaks to it over stdin and stdout; it
+    ends when stdin does. For many agents and machines, `kronmem serve` answers MCP over HTTP at /mcp.
+    """
+    with connection.reported():
+        _need("mcp", "MCP", "mcp")
+        import anyio
+
+        from kronmem.mcp import serve_stdio
+
+        async def serve() -> None:
+            async with kronmem.AsyncClient(url, api_key=connection.key_for(url)) as client:
+                await serve_stdio(client, agent)
+
+        anyio.run(serve)
+
+
+def _need(extra: str, purpose: str, *modules: str) -> None:
+    if any(find_spec(name) is None for name in modules):
+        raise kronmem.ConfigError(f"{purpose} needs its extra: pip install 'kronmem[{extra}]'")
+
+
 def _configure_logs(quiet: bool, json_log: bool) -> None:
+    import logging
+
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     if json_log:  # a line is the whole object: nothing stands before it
@@ -136,29 +139,23 @@ def _configure_logs(quiet: bool, json_log: bool) -> None:
         access.addHandler(logging.StreamHandler())
 
 
-def _hide_arguments(context: typer.Context) -> None:
-    """Warn about secrets on the command line, and take them out of the list of processes."""
-    found: dict[str, str] = {}
-    for name, instead in _INSTEAD.items():
+def _warn_of_secrets(context: typer.Context) -> None:
+    found: list[str] = []
+    for name, safer in SAFER.items():
         value, source = context.params.get(name), context.get_parameter_source(name)
-        if value and source and source.name == "COMMANDLINE":
-            secret = (urlsplit(str(value)).password or "") if name == "db" else str(value)
-            found |= {secret: instead} if secret else {}
+        if value and source and source.name == "COMMANDLINE" and (name != "db" or urlsplit(str(value)).password):
+            found.append(safer)
     if found:
-        seen = "was seen" if hide(found) else "is seen"
-        instead = " or ".join(found.values())
         printing.note(
-            f"kronmem: a secret on the command line {seen} by all who run `ps` on this machine: use {instead}"
+            "kronmem: a secret on the command line is seen by all who run `ps` on this machine: use "
+            + " or ".join(found)
         )
-
-
-def _check_extra() -> None:
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise ConfigError("serving needs its extra: pip install 'kronmem[server]'")
 
 
 def _path(db: str | None) -> str:
     if db is None:
+        from kronmem import settings
+
         return str(settings.default_file())
     found = options.database(db)
     return found.path or found.url

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
 
 from kronmem.core import calls, memory_json
 from kronmem.core.kronvex_duplicates import duplicates
 from kronmem.core.wire import Call
+from kronmem.errors import ConfigError
 from kronmem.models import Memory
 
 
@@ -71,3 +74,24 @@ class Walk:
             self.done = True
         else:
             self.number += 1
+
+
+class Listing(AsyncIterator[Memory]):
+    """The memories of `AsyncClient.memories`, a page at a time; a plain `for` or an `await` names the fix."""
+
+    def __init__(self, walk: AsyncGenerator[Memory, None]) -> None:
+        self._walk = walk
+
+    def __anext__(self) -> Awaitable[Memory]:
+        return self._walk.__anext__()
+
+    async def aclose(self) -> None:
+        """Stop walking."""
+        await self._walk.aclose()
+
+    if not TYPE_CHECKING:  # type checkers see that these do not work
+
+        def __iter__(self) -> NoReturn:
+            raise ConfigError("memories() of an AsyncClient needs `async for`, or Client where nothing is awaited")
+
+        __await__ = __iter__

@@ -1,4 +1,7 @@
-"""`client.outbox`: the memories that wait for delivery, as users see them, in both shells."""
+"""`client.outbox`: the memories that wait for delivery, as users see them.
+
+This file is generated from async_outbox.py by .ci/blocking_faces.py: change that one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 from kronmem.core import inputs
 from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox.writer import OutboxWriter
-from kronmem.transport.worker_threads import aside
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
     from kronmem.outbox.queue import OutboxFile
@@ -35,7 +37,8 @@ class Outbox:
     def flush(self, timeout: float = 10.0) -> int:
         """Try every agent once, past backoff and Retry-After, and go on for `timeout` seconds; how many are left."""
         limit = inputs.seconds(timeout, "timeout")
-        return self._writer.flush(limit) if self._writer else 0
+        writer = self._writer
+        return writer.flush(limit) if writer else 0
 
     def dead(self) -> builtins.list[DeadLetter]:
         """The dead letters, oldest first: memories that the service refused for good, or unreadable rows."""
@@ -70,46 +73,3 @@ class Outbox:
     def _change(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:
         writer = self._writer
         return nothing if writer is None or not writer.exists() else writer.change(question, self._timeout)
-
-
-class AsyncOutbox:
-    """The memories that wait for delivery. An embedded client writes directly, so its outbox is always empty."""
-
-    def __init__(self, writer: OutboxWriter | None, timeout: float) -> None:
-        self._outbox = Outbox(writer, timeout)
-
-    async def pending(self) -> int:
-        """How many memories wait for delivery."""
-        return await aside(self._outbox.pending)
-
-    async def list(self) -> builtins.list[QueuedMemory]:
-        """The memories that wait for delivery, oldest first."""
-        return await aside(self._outbox.list)
-
-    async def flush(self, timeout: float = 10.0) -> int:
-        """Try every agent once, past backoff and Retry-After, and go on for `timeout` seconds; how many are left."""
-        return await aside(lambda: self._outbox.flush(timeout))
-
-    async def dead(self) -> builtins.list[DeadLetter]:
-        """The dead letters, oldest first: memories that the service refused for good, or unreadable rows."""
-        return await aside(self._outbox.dead)
-
-    async def retry_dead(self) -> int:
-        """Queue the dead letters once more; return how many there were."""
-        return await aside(self._outbox.retry_dead)
-
-    async def drop(self, id: str) -> bool:
-        """Remove one memory that waits, is stranded or a dead letter; False when there is none of that id."""
-        return await aside(lambda: self._outbox.drop(id))
-
-    async def stranded(self) -> builtins.list[QueuedMemory]:
-        """The memories that were queued for this url under another key, oldest first; none is sent with this one."""
-        return await aside(self._outbox.stranded)
-
-    async def elsewhere(self) -> dict[str, int]:
-        """How many memories in this file wait for other services, by url; each waits for a client of its own."""
-        return await aside(self._outbox.elsewhere)
-
-    async def adopt(self, url: str | None = None) -> int:
-        """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
-        return await aside(lambda: self._outbox.adopt(url))

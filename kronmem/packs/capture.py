@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple, TypeVar
 from anyio import to_thread
 from pydantic import JsonValue
 
-from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
+from kronmem.agent_memory import AgentMemory
+from kronmem.async_agent_memory import AsyncAgentMemory
 from kronmem.errors import DeadlineError, OutboxFullError
 from kronmem.packs.bounded_call import bounded_async, bounded_thread
 from kronmem.packs.capture_queue import Backlog

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
+from kronmem.agent_memory import AgentMemory
 from kronmem.api.limits import MAX_HITS
+from kronmem.async_agent_memory import AsyncAgentMemory
+from kronmem.async_state import AsyncState
 from kronmem.core import inputs
 from kronmem.errors import ConfigError, InvalidInputError
-from kronmem.state import AsyncState, State
+from kronmem.state import State
 
 ReadFrom = Iterable[str | AgentMemory | AsyncAgentMemory]
 """Further agents to read from: their ids, or their memories."""

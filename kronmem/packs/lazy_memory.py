@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kronmem import settings
-from kronmem.agent_memory import AgentId, SessionId
 from kronmem.async_client import AsyncClient
 from kronmem.core import inputs
 from kronmem.errors import ConfigError
 from kronmem.packs.checks import check_read_from
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_descriptions import ToolCoroutine
+from kronmem.scope import AgentId, SessionId
 from kronmem.tools import MemoryTools, awaitable_tools
 
 

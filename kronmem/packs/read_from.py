@@ -7,12 +7,14 @@ from functools import update_wrapper
 
 from typing_extensions import Unpack
 
-from kronmem.agent_memory import AgentId, AgentMemory, AsyncAgentMemory, SessionId
+from kronmem.agent_memory import AgentMemory
+from kronmem.async_agent_memory import AsyncAgentMemory
 from kronmem.async_client import AsyncClient
 from kronmem.core.options import RecallOptions
 from kronmem.models import Hit
 from kronmem.packs.checks import check_read_from
 from kronmem.packs.injected_block import render_block
+from kronmem.scope import AgentId, SessionId
 
 
 class AsyncReadingMemory(AsyncAgentMemory):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import anyio
 from pydantic import JsonValue
 
+from kronmem.async_state import AsyncState
 from kronmem.errors import KronmemError
-from kronmem.state import AsyncState
 
 _AT_ONCE = 16
 """As many as an embedded engine answers at a time."""

@@ -10,7 +10,8 @@ from importlib import import_module
 
 from anyio import to_thread
 
-from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
+from kronmem.agent_memory import AgentMemory
+from kronmem.async_agent_memory import AsyncAgentMemory
 from kronmem.async_client import AsyncClient
 from kronmem.client import Client
 from kronmem.core import calls

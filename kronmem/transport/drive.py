@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack
 from typing import Protocol, TypeVar, runtime_checkable
 
 import anyio
@@ -121,6 +122,21 @@ async def afan_out(
         for _ in range(min(concurrency, len(flows))):
             group.start_soon(work)
     return _ordered(flows, done), _ordered(flows, failed)
+
+
+def close_all(*transports: Transport) -> None:
+    """Close each of them, also when another one fails."""
+    with ExitStack() as stack:
+        for transport in transports:
+            stack.callback(transport.close)
+
+
+async def aclose_all(timeout: float, *transports: AsyncTransport) -> None:
+    """Close each of them, also when another one fails; in a cancelled scope too, for at most `timeout` seconds."""
+    with anyio.move_on_after(timeout, shield=True):
+        async with AsyncExitStack() as stack:
+            for transport in transports:
+                stack.push_async_callback(transport.aclose)
 
 
 def _ordered(asked: Mapping[K, object], found: dict[K, T]) -> dict[K, T]:

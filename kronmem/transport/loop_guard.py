@@ -14,10 +14,12 @@ class LoopGuard:
     def __init__(self) -> None:
         self.told = False
 
-    def check(self) -> None:
-        """Look whether an event loop runs in this thread."""
+    def check(self, name: str) -> None:
+        """Look whether an event loop runs in this thread; `remember_later` never waits for a service."""
+        if self.told or name == "remember_later":
+            return
         asyncio = sys.modules.get("asyncio")  # nobody has a loop who has not loaded it
-        if self.told or asyncio is None or asyncio._get_running_loop() is None:
+        if asyncio is None or asyncio._get_running_loop() is None:
             return
         self.told = True
         log.warning(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+import anyio
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
@@ -39,3 +40,19 @@ _places = Places("kronmem_files", AT_ONCE)
 async def aside(work: Callable[[], T]) -> T:
     """Do it in a thread, which a cancelled caller does not wait for."""
     return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=_places.limiter)
+
+
+async def leave(close: Callable[[float], None], timeout: float) -> None:
+    """Close an outbox in a thread: one that has begun goes on by itself; where none may begin, nothing is delivered."""
+    begun: list[bool] = []
+
+    def begin() -> None:
+        begun.append(True)
+        close(timeout)
+
+    try:
+        await aside(begin)
+    finally:
+        if not begun:
+            with anyio.move_on_after(timeout, shield=True):
+                await aside(lambda: close(0.0))

@@ -37,8 +37,8 @@ def times(rounds: int) -> Times:
 
 COLD = {
     "remember and recall": ["-c", "from kronmem import Client\nwith Client() as client:\n client.remember('a', 'Tea at five')\n client.recall('a', 'tea')"],
-    "kronmem --help": ["-m", "kronmem.cli", "--help"],
-    "kronmem recall": ["-m", "kronmem.cli", "recall", "tea", "--agent", "a"],
+    "kronmem --help": ["-m", "kronmem", "--help"],
+    "kronmem recall": ["-m", "kronmem", "recall", "tea", "--agent", "a"],
 }  # fmt: skip
 
 

@@ -132,8 +132,9 @@ def test_a_queued_memory_has_an_exit_code_of_its_own() -> None:
     assert queued.stdout.startswith("Queued until the service is back (")
     (row,) = lines(run("outbox", "list", "--url", NOWHERE, "--json"))
     assert (row["kind"], row["content"], row["agent_id"]) == ("waiting", "tea", "team")
-    flushed = run("outbox", "flush", "--timeout", "0.2", "--url", NOWHERE)
+    flushed = run("outbox", "flush", "--timeout", "600", "--url", NOWHERE)  # nothing listens: it does not wait
     assert (flushed.exit_code, flushed.stdout) == (3, "1 of 1 left.\n")
+    assert "cannot connect to http://127.0.0.1:9" in flushed.stderr
     here = run("outbox", "list")
     assert f"1 wait for {NOWHERE}: `kronmem outbox list --url {NOWHERE}` lists them." in here.stderr
     assert run("outbox", "retry", "--url", NOWHERE).stdout == "Queued 0 again.\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,15 +15,10 @@ from typer.testing import CliRunner, Result
 
 from kronmem import Client, Retry
 from kronmem.cli.app import app
-from kronmem.cli.autogen_versions import lacking, mcp_mismatch, promised, trouble, versions
+from kronmem.cli.doctor import lacking, mcp_mismatch, promised, trouble, versions
 from kronmem.cli.printing import shown
+from tests.cli.running import NOWHERE, run
 from tests.services import KronvexServer
-
-NOWHERE = "http://127.0.0.1:9"
-
-
-def run(*words: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(words), input=stdin)
 
 
 def lines(result: Result) -> list[Any]:
@@ -104,7 +98,6 @@ def test_clear_does_nothing_when_nobody_can_be_asked() -> None:
     assert len(lines(run("list", "-a", "team", "--json"))) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [("recall", "x", "-a", "a"), ("export",)])
 def test_a_service_that_is_away_is_exit_code_1(words: tuple[str, ...]) -> None:
     ended = run(*words, "--url", NOWHERE)
@@ -312,22 +305,11 @@ def test_two_distributions_in_one_directory_are_trouble_even_while_they_work() -
     assert "pip uninstall -y ag2 pyautogen autogen" in str(trouble(["autogen", "ag2"], lambda: None))
 
 
-def test_an_address_is_shown_without_its_password() -> None:
-    assert shown("postgresql://ada:secret@db:5432/memory?password=secret") == "postgresql://db:5432/memory"
-    assert shown("sqlite:////home/ada@work/m.db") == "sqlite:////home/ada@work/m.db"
-    assert shown("/home/ada/m.db") == "/home/ada/m.db"
-
-
 def test_without_its_libraries_the_command_says_what_to_install() -> None:
-    for missing in ("typer", "rich"):
-        code = f"import sys; sys.modules['{missing}'] = None; from kronmem.cli import main; main()"
-        ran = subprocess.run(
-            [sys.executable, "-c", code, "--help"], capture_output=True, text=True, env=dict(os.environ)
-        )
-        if missing == "rich" and ran.returncode == 0:
-            continue  # typer can do without
-        assert (ran.returncode, ran.stdout) == (2, "")
-        assert ran.stderr == "the kronmem command needs its extra: pip install 'kronmem[cli]'\n"
+    code = "import sys; sys.modules['typer'] = None; from kronmem.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "the kronmem command needs its extra: pip install 'kronmem[cli]'\n"
 
 
 COMMANDS = {
@@ -351,17 +333,53 @@ def named(group: Any, before: str = "") -> Iterator[str]:
 def test_there_are_these_commands_and_each_takes_agent_url_and_json() -> None:
     assert set(named(typer.main.get_command(app))) == COMMANDS
     for name in sorted(COMMANDS):
-        shown = CliRunner().invoke(app, [*name.split(), "--help"], terminal_width=200, env={"COLUMNS": "200"})
-        assert shown.exit_code == 0, name
+        shown = CliRunner().invoke(app, [*name.split(), "--help"]).stdout
         wanted = {"--agent", "--url", "--json"} - ({"--agent"} if name in WITHOUT_AGENT else set())
         wanted -= {"--json"} if name == "mcp" else set()
-        assert not {option for option in wanted if option not in shown.stdout}, name
+        assert not {option for option in wanted if option not in shown}, name
+
+
+@pytest.mark.parametrize("name", ["", "state", "outbox", *sorted(COMMANDS)])
+def test_h_is_help_and_a_page_of_it_fits_a_screen(name: str) -> None:
+    short, long = (CliRunner().invoke(app, [*name.split(), option], terminal_width=80) for option in ("-h", "--help"))
+    assert (short.exit_code, short.stdout) == (0, long.stdout)
+    assert len(short.stdout.splitlines()) <= 40
+    assert max(map(len, short.stdout.splitlines())) <= 80
+
+
+def test_a_help_page_loads_no_client() -> None:
+    code = (
+        "import atexit, sys; from kronmem.cli import main\n"
+        "def loaded(): print([one for one in sys.modules if one.startswith('kronmem.') and '.cli' not in one])\n"
+        "atexit.register(loaded); main()"
+    )
+    for words in ((), ("recall",), ("export",), ("serve",)):
+        ran = subprocess.run([sys.executable, "-c", code, *words, "--help"], capture_output=True, text=True)
+        assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "[]")
+
+
+def test_the_environment_names_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRONMEM_AGENT", "team")
+    assert run("remember", "Deploys happen on Tuesdays").exit_code == 0
+    assert [one["agent_id"] for one in lines(run("list", "--json"))] == ["team"]
+    assert run("list", "-a", "other").stderr == "No agent 'other'. There are: team\n"
+    told("one", agent="other")  # what is about all agents stays about all of them
+    assert len(lines(run("agents", "--json"))[0]) == 2
+    assert {one["agent_id"] for one in map(json.loads, run("export").stdout.splitlines()) if "content" in one} == {
+        "team",
+        "other",
+    }
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://u:secret@/db?host=/tmp", "postgresql://u:secret@h:5/db", "http://u:secret@h/x?k=secret"]
+    ("url", "expected"),
+    [
+        ("postgresql://ada:secret@db:5432/memory?password=secret", "postgresql://db:5432/memory"),
+        ("postgresql://u:secret@/db?host=/tmp", "postgresql:///db"),
+        ("http://u:secret@h/x?k=secret", "http://h/x"),
+        ("sqlite:////home/ada@work/m.db", "sqlite:////home/ada@work/m.db"),
+        ("/home/ada/m.db", "/home/ada/m.db"),
+    ],
 )
-def test_an_address_is_shown_without_its_secrets(url: str) -> None:
-    from kronmem.cli.printing import shown
-
-    assert "secret" not in shown(url)
+def test_an_address_is_shown_without_its_secrets(url: str, expected: str) -> None:
+    assert shown(url) == expected

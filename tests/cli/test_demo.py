@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from kronmem import Client
 from kronmem.cli.app import app
-from kronmem.cli.demo_script import ASKING, TELLING, UNKNOWN, spoken
+from kronmem.cli.demo import ASKING, TELLING, UNKNOWN, spoken
 from tests.services.kronmem import ServedKronmem
 
 PLAYED = """\

@@ -16,7 +16,7 @@ import pytest
 
 from kronmem import Client
 
-COMMAND = [sys.executable, "-m", "kronmem.cli"]
+COMMAND = [sys.executable, "-m", "kronmem"]
 
 
 def typed(words: list[str], answer: str) -> tuple[int, str]:

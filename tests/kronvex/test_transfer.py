@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from kronmem import AuthError
 from kronmem.cli.app import app
-from kronmem.cli.errors import told
+from kronmem.cli.connection import reported
 from tests.kronvex.stores import START, mark, row
 from tests.services import KronvexServer
 from tests.services.rows import Agent
@@ -119,7 +119,7 @@ def test_a_refused_key_is_named_by_its_variable(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(BaseException, match="1"), told(url):
+    with pytest.raises(BaseException, match="1"), reported(url):
         raise AuthError("Invalid or revoked API key.", status=401)
     assert f"The key in {variable} is not the right one" in capsys.readouterr().err
 
