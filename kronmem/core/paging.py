@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kronmem.core import calls, memory_json
-from kronmem.core.kronvex_duplicates import duplicates
 from kronmem.core.wire import Call
 from kronmem.models import Memory
 
@@ -24,7 +23,6 @@ class Walk:
     total: int | None = None
     seen: set[str] = field(default_factory=lambda: set[str]())
     given: set[int] = field(default_factory=lambda: set[int]())
-    surplus: set[str] = field(default_factory=lambda: set[str]())
     found: int = 0
     """How many memories were given so far."""
 
@@ -38,7 +36,6 @@ class Walk:
             self.after, self.done = page.next, page.next is None
             fresh = page.memories
         else:
-            self.surplus = duplicates(page.memories)
             fresh = [wire for wire in page.memories if wire.id not in self.seen]
             self.seen.update(wire.id for wire in fresh)
             self._turn(page)
@@ -51,7 +48,7 @@ class Walk:
         """Is it alive, and no duplicate of one that was given already?"""
         if self.history:
             return True
-        if wire.superseded or wire.id in self.surplus:
+        if wire.superseded:
             return False
         own = (wire.ours or {}).get("id")
         if own is None or self.total is None:  # our own service keeps one row per id

@@ -180,7 +180,7 @@ def test_a_kill_at_any_step_leaves_duplicates_that_the_next_process_removes(how:
         theirs = row(agent, "alpha bravo", session_id="s", metadata=mark("k2"))
         everything = calls.recall("alice", "alpha bravo", 5, calls.MemoryFilter(), None, most=20)
         call = calls.forget("alice", first.id) if how == "forget" else everything
-        doomed, heir = Process(server, None, kill_before), Process(server, None)
+        doomed, heir = Process(server, kill_before), Process(server)
         try:
             doomed.call(call)
         except Killed:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, cast
+from typing import cast
 
 from pydantic import JsonValue
 
 from kronmem.api.ids import RESERVED
 from kronmem.core import calls
 from kronmem.core.status_errors import detail, read, status_error
-from kronmem.core.steps import Flow, Pause
-from kronmem.core.wire import Call, Reply
+from kronmem.core.steps import Asker, Flow, Pause
+from kronmem.core.wire import Reply
 from kronmem.errors import DeadlineError, QuotaError
 from kronmem.models import AgentInfo
-
-U = TypeVar("U")
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.005, 0.1
 """How long a call that waits for another one's resolution sleeps between looks: about a round trip at most."""
@@ -38,33 +36,15 @@ class Flight:
 
 @dataclass
 class Names:
-    """The agents of one service and key that this process knows by id, and the kind of that service."""
+    """The agents of one service and key that this process knows by id."""
 
     notice: Callable[[str], None] = lambda message: None
     ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
     flights: dict[str, Flight] = field(default_factory=lambda: dict[str, Flight]())
-    known_ids: dict[str, dict[str, tuple[frozenset[str], int]]] = field(
-        default_factory=lambda: dict[str, dict[str, tuple[frozenset[str], int]]]()
-    )
-    """By agent and row: the ids of our own and a hash of the words, where `memory_id=` had to look."""
-    vendor: bool = False
-    """A reply has shown that this is the vendor's own server, with all its habits."""
-    current: bool = False
-    """A reply has shown that this is a kronmem of 0.2 or newer, which drops no argument."""
-    outdated: bool = False
-    """The last reply was written by kronmem 0.1."""
 
     def forget_flights(self) -> None:
         """Drop resolutions that a thread of the parent had begun: nobody finishes them in a forked child."""
         self.flights.clear()
-
-
-class Ask(Protocol):
-    """Send a call with the retries and the deadline of the exchange that needs the id."""
-
-    def __call__(self, call: Call[U], /) -> Flow[Reply]:
-        """The flow that ends with the reply."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -75,8 +55,7 @@ class Resolver:
     name: str
     stale: str | None
     create: bool
-    ask: Ask
-    left: Callable[[], float]
+    asker: Asker
 
     def run(self) -> Flow[str | None]:
         """The id, or None when there is no such agent and none may be made; one flight per name."""
@@ -111,9 +90,9 @@ class Resolver:
     def _wait(self, key: str, flight: Flight) -> Flow[None]:
         pause = _FIRST_LOOK
         while self.names.flights.get(key) is flight:
-            if self.left() <= 0:
+            if self.asker.left() <= 0:
                 raise DeadlineError(f"timed out while another call looked up the agent {self.name!r}", sent=False)
-            yield Pause(min(pause, self.left()))
+            yield Pause(min(pause, self.asker.left()))
             pause = min(pause * 2, _LONGEST_LOOK)
 
     def _find_or_make(self) -> Flow[str | None]:
@@ -121,7 +100,7 @@ class Resolver:
         if found is not None or not self.create:
             return found
         making = calls.create_agent(self.name)
-        made = yield from self.ask(making)
+        made = yield from self.asker.send(making)
         # Look again, even after a refusal: another process may have made it at the same moment, and
         # whoever looks now must end on the same one, the oldest of that name.
         there = yield from self._agents()
@@ -133,7 +112,7 @@ class Resolver:
 
     def _agents(self) -> Flow[list[AgentInfo]]:
         listing = calls.agents()
-        return read(listing, (yield from self.ask(listing)))
+        return read(listing, (yield from self.asker.send(listing)))
 
     # ── a plan of one agent ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,7 +154,7 @@ class Resolver:
     def _changed(self, agent: AgentInfo, fields: dict[str, JsonValue]) -> Flow[AgentInfo]:
         """Change an agent; the answer is how it is afterwards, whoever else changed it."""
         changing = calls.update_agent(agent.id, fields)
-        changed = read(changing, (yield from self.ask(changing)))
+        changed = read(changing, (yield from self.asker.send(changing)))
         return next((one for one in (yield from self._agents()) if one.id == agent.id), changed)
 
 
