@@ -6,7 +6,6 @@ the flows go the longer way then. A field that an older service ignores is asked
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -32,7 +31,7 @@ class Ability(NamedTuple):
     since: Version = (0, 2)
 
 
-ABILITIES: Mapping[str, Ability] = {
+ABILITIES: dict[str, Ability] = {
     "get": Ability("reading one memory"),
     "history": Ability("the history of a memory"),
     "upsert": Ability("key= or supersedes="),

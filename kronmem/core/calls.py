@@ -178,8 +178,8 @@ class Forget(NamedTuple):
     memory_id: str
 
 
-class Page(NamedTuple):
-    """A page of the listing of an agent."""
+class ListingQuery(NamedTuple):
+    """The arguments of a page of the listing that the vendor's own server reads."""
 
     agent_id: str
 
@@ -244,7 +244,7 @@ def page(
         query.append(("after", after))
     nothing = partial(memory_json.WirePage, memories=[])
     asked, path = tuple(query), paths.MEMORIES
-    vendor = Page(agent_id)
+    vendor = ListingQuery(agent_id)
     return _of_agent("memories", "GET", path, agent_id, memory_json.page, nothing, query=asked, vendor=vendor)
 
 

@@ -30,7 +30,7 @@ from typing import TypeVar, cast
 from pydantic_core import to_json
 
 from kronmem.core import memory_json
-from kronmem.core.calls import ContextQuery, Draft, Forget, MemoryChange, Page, RecallQuery
+from kronmem.core.calls import ContextQuery, Draft, Forget, ListingQuery, MemoryChange, RecallQuery
 from kronmem.core.status_errors import read
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply
@@ -122,7 +122,7 @@ class Kronvex:
             case ContextQuery() as question:
                 found = yield from reading.context(question, reply, asker)
                 return read(call, reply) if found is None else cast("T", found)
-            case Page(agent_id):
+            case ListingQuery(agent_id):
                 flow = reading.listed(agent_id, reply, asker)
             case Forget(agent_id, memory_id):
                 flow = reading.forgotten(agent_id, memory_id, reply, asker)

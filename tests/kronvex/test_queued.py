@@ -1,9 +1,11 @@
-"""The same repairs on the road through the outbox, and a process that is killed in the middle of one."""
+"""The same through the outbox, and what a repair of 0.2 has left in its file."""
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,11 @@ from typing import Any
 import pytest
 
 from kronmem import Client
-from tests.kronvex.stores import mark, row
+from kronmem.outbox import sender
+from tests.kronvex.stores import START, counted, mark, row
 from tests.outbox.services import until
 from tests.services import KronvexServer
-from tests.services.rows import Agent
+from tests.services.rows import Agent, Row
 from tests.shells import shell
 
 WAIT = 30.0
@@ -172,3 +175,68 @@ def test_what_a_stalled_store_of_the_queue_left_twice_is_one_memory_and_forgotte
             assert [one.content for one in client.memories("alice")] == ["alpha bravo"]
             client.forget("alice", queued)
             assert alice.kept() == []
+
+
+REPAIR = Path(__file__).parent.parent / "samples" / "outbox-0.2-repair.sql"
+"""Written by 0.2, which was killed while it stored a queued text: the row of another session that it had deleted for
+a moment is noted in the file."""
+
+
+@pytest.fixture
+def halfway(server: KronvexServer, tmp_path: Path) -> Row:
+    """The server and the outbox as 0.2 has left them."""
+    server.key = "kv-" + "0" * 32
+    server.agents.append(alice := Agent("alice", server.key, START))
+    theirs = row(alice, "charlie delta", session_id="theirs", metadata=mark("k2"), deleted=True)
+    theirs.id = "22222222-2222-4222-8222-222222222222"
+    with closing(sqlite3.connect(tmp_path / "o.db")) as db:
+        db.executescript(REPAIR.read_text("utf-8").replace("http://kronvex.test", server.url))
+    return theirs
+
+
+def tables(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as db:
+        return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def test_a_row_that_a_repair_of_0_2_left_deleted_is_restored_once(
+    server: KronvexServer, tmp_path: Path, halfway: Row, kind: str
+) -> None:
+    with shell(kind, server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+        assert client.outbox.flush(WAIT) == 0
+        assert [one.session_id for one in client.memories("alice")] == ["theirs"]
+        (dead,) = client.outbox.dead()  # the text that 0.2 was about to store for another session
+        assert (dead.content, "'charlie delta'" in dead.error) == ("charlie delta", True)
+        client.forget("alice", halfway.id)
+    assert "set_aside" not in tables(tmp_path / "o.db")
+    with shell(kind, server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+        with counted(server) as sent:
+            client.outbox.flush(WAIT)
+    assert halfway.deleted
+    assert "POST restore" not in sent
+
+
+@pytest.mark.parametrize("change", ["forgotten = 1", "mark = 'of another key'"])
+def test_a_row_that_was_forgotten_or_is_anothers_is_not_restored(
+    server: KronvexServer, tmp_path: Path, halfway: Row, change: str
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "o.db")) as db:
+        db.execute(f"UPDATE set_aside SET {change}")
+        db.commit()
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+        assert client.outbox.flush(WAIT) == 0
+    assert halfway.deleted
+    assert ("set_aside" in tables(tmp_path / "o.db")) == (change != "forgotten = 1")
+
+
+def test_a_row_that_cannot_be_restored_now_is_restored_later(
+    server: KronvexServer, tmp_path: Path, halfway: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "RESTORE_AGAIN", 0.0)
+    server.on_request = lambda request: server.refuse.add("POST") if request.path.endswith("/restore") else None
+    with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
+        client.outbox.flush(0.5)
+        assert halfway.deleted
+        server.on_request, server.refuse = None, set()
+        assert client.outbox.flush(WAIT) == 0
+    assert (halfway.deleted, "set_aside" in tables(tmp_path / "o.db")) == (False, False)
