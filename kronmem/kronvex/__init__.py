@@ -23,7 +23,6 @@ every 50th store merges like rows without session, tags and id      named by for
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
@@ -36,47 +35,22 @@ from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply
 from kronmem.errors import KronmemError, StatusError
 from kronmem.kronvex import dialect, reading, storing
-from kronmem.kronvex.agents import Names, Resolver
+from kronmem.kronvex.agents import Agents
 from kronmem.models import Memory
 
 T = TypeVar("T")
 
 
 @dataclass
-class Kronvex:
+class Kronvex(Agents):
     """The vendor of one service and key: see `kronmem.core.abilities.Vendor`."""
 
-    notice: Callable[[str], None] = lambda message: None
-    names: Names = field(init=False)
     undone: storing.Undone = field(default_factory=lambda: list[tuple[str, str]]())
     known_ids: storing.Known = field(default_factory=lambda: dict[str, dict[str, tuple[frozenset[str], int]]]())
-
-    def __post_init__(self) -> None:
-        self.names = Names(self.notice)
-
-    # ── agents ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def agent_ref(self, agent_id: str) -> str | None:
-        """The id under which the service keeps an agent, where that is known and not its name."""
-        return self.names.ids.get(agent_id)
 
     def misses_agent(self, reply: Reply) -> bool:
         """Does the service know no agent under the id in the path?"""
         return dialect.wants_uuid(reply) or dialect.agent_is_gone(reply)
-
-    def find_agent(self, call: Call[T], known: str | None, asker: Asker) -> Flow[str | None]:
-        """The id of the agent of a call, made for a write; None: there is none. Under `known` it is there no more."""
-        return Resolver(self.names, call.agent_id or "", known, call.unknown is None, asker).run()
-
-    def drop_agent(self, agent_id: str) -> None:
-        """An agent was deleted."""
-        self.names.ids.pop(agent_id, None)
-
-    def after_fork(self) -> None:
-        """Drop the look-ups of other threads, which a forked child does not have."""
-        self.names.forget_flights()
-
-    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def wrote(self, reply: Reply) -> bool:
         """Is a reply by the vendor's own server?"""

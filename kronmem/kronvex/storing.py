@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from kronmem.core import memory_json
@@ -174,27 +174,22 @@ def _imported(draft: Draft, former: Sequence[str], asker: Asker) -> Flow[WireMem
 def _repeated(draft: Draft, own: WireMemory, now: datetime, asker: Asker, undone: Undone) -> Flow[Memory]:
     """Apply to the own row the difference that a repeat makes."""
     effect = _effect(draft, own, now)
-    if effect.replacement is not None:
-        memory = yield from _replaced(effect.replacement, own, asker, undone)
+    if isinstance(effect, Draft):
+        memory = yield from _replaced(effect, own, asker, undone)
     else:
-        for pinned in effect.pins:
+        for pinned in effect:
             own = yield from asker.ask(server.patch(draft.agent_id, own.id, {"pinned": pinned}))
         memory = memory_json.to_memory(own, draft.agent_id)
     return memory.model_copy(update={"deduplicated": True})
 
 
-@dataclass(frozen=True)
-class RepeatEffect:
-    """The difference that a repeat makes: `replacement` takes the place of the row; None: setting `pins` will do."""
+def _effect(draft: Draft, own: WireMemory, now: datetime) -> Draft | tuple[bool, ...]:
+    """The difference that a repeat makes, by the rules of our own engine: tags add up, the later end and a pin win.
 
-    replacement: Draft | None = None
-    pins: tuple[bool, ...] = ()
-
-
-def _effect(draft: Draft, own: WireMemory, now: datetime) -> RepeatEffect:
-    """The difference that a repeat makes, by the rules of our own engine: tags add up, the later end and a pin win."""
+    Pins to be set one after the other, or the memory that takes the place of the row.
+    """
     if draft.client_id in own.ids:  # the same call again
-        return RepeatEffect()
+        return ()
     old = memory_json.to_memory(own, draft.agent_id)
     tags = tuple(dict.fromkeys((*old.tags, *draft.tags)))
     metadata = draft.metadata or old.metadata
@@ -203,14 +198,12 @@ def _effect(draft: Draft, own: WireMemory, now: datetime) -> RepeatEffect:
     pinned = old.pinned or draft.pinned
     stays = tags == old.tags and metadata == old.metadata
     if stays and pinned == old.pinned and (pinned or _same_end(end, before)):
-        return RepeatEffect()
+        return ()
     if stays and not own.pinned and (pinned or end is None):
         # A pin clears the end, and unpinning does not bring it back.
-        return RepeatEffect(pins=(True,) if pinned else (True, False))
+        return (True,) if pinned else (True, False)
     ttl = {} if pinned else _lifetime(end, now)
-    return RepeatEffect(
-        replace(draft, memory_type=old.memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl=ttl)
-    )
+    return replace(draft, memory_type=old.memory_type, tags=tags, metadata=metadata, pinned=pinned, ttl=ttl)
 
 
 def _replaced(draft: Draft, own: WireMemory, asker: Asker, undone: Undone) -> Flow[Memory]:

@@ -231,7 +231,7 @@ def test_a_look_up_that_a_signal_breaks_off_at_its_first_step_is_nobodys(
         patched.setattr(Resolver, work, interrupt)
         with pytest.raises(Interrupted):
             Steps(exchange(remember, known, 10), clock, NO_UUID, only, one_agent, only).run()
-    assert vendor_of(known).names.flights == {}
+    assert vendor_of(known).flights == {}
     found = Reply(200, b'[{"id":"u2","name":"alice"}]')
     assert Steps(exchange(RECALL, known, 10), clock, NO_UUID, found, FOUND).run() == []
 
@@ -282,7 +282,7 @@ def test_a_refused_creation_is_an_error_unless_someone_else_made_it() -> None:
 def test_an_agent_that_vanished_is_looked_up_again() -> None:
     clock = Clock()
     known = link(clock)
-    vendor_of(known).names.ids["alice"] = "old"
+    vendor_of(known).ids["alice"] = "old"
     played = Steps(exchange(RECALL, known, 10), clock, NO_AGENT, agents(("new", "alice", 1)), FOUND)
     assert played.run() == []
     assert [request.path.split("/")[4:] for request in played.requests] == [["old", "recall"], [], ["new", "recall"]]

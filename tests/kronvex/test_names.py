@@ -127,7 +127,7 @@ def test_a_resolution_that_fails_or_is_given_up_is_taken_over() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads, which is the point
 def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have() -> None:
     with Client("http://127.0.0.1:9", api_key="kv-x") as client:
-        names = cast("Kronvex", client._wiring.link.service.vendor).names
+        names = cast("Kronvex", client._wiring.link.service.vendor)
         names.flights["alice"] = Flight()
         child = os.fork()
         if child == 0:
@@ -140,7 +140,7 @@ def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have() -> No
 def test_whoever_waits_for_a_resolution_keeps_its_own_deadline() -> None:
     now = 0.0
     vendor = Kronvex()
-    vendor.names.flights["alice"] = Flight()
+    vendor.flights["alice"] = Flight()
     link = Link(lambda: now, lambda: 1.0, RemoteService(vendor))
     flow = exchange(calls.recall("alice", "question", 5, calls.MemoryFilter(), None, most=20), link, 1.0)
     next(flow)

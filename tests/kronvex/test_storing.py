@@ -324,7 +324,7 @@ def test_a_fold_is_read_by_any_date_and_any_end(kind: str, date: str) -> None:
 def forget_all_names(client: Any) -> None:
     """What another machine would not know."""
     service = client.inner._wiring.link.service
-    service.vendor.names.ids.clear()
+    service.vendor.ids.clear()
     service.vendor.known_ids.clear()
     service.is_vendor = False
 
