@@ -62,7 +62,7 @@ NOT_REPLACED = (
 )
 
 Undone = list[tuple[str, str]]
-"""Agent and id of own rows that a cancelled call has left deleted."""
+"""Agent and id of own rows that a call has left deleted: it was cancelled, or the service failed."""
 Known = dict[str, dict[str, tuple[frozenset[str], int]]]
 """By agent and row: the ids of our own and a hash of the words, where `memory_id=` had to look."""
 
@@ -233,7 +233,10 @@ def _stored_after(draft: Draft, own: WireMemory, former: Sequence[str], asker: A
     try:
         return (yield from _stored_beside(draft, former, asker, LEAST_TIME))
     except KronmemError:
-        yield from asker.ask(server.restore(draft.agent_id, own.id))
+        try:
+            yield from asker.ask(server.restore(draft.agent_id, own.id))
+        except KronmemError:
+            undone.append((draft.agent_id, own.id))
         raise
     except BaseException:  # cancelled, so nothing more can be sent: the next call brings it back
         undone.append((draft.agent_id, own.id))

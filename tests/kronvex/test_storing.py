@@ -218,6 +218,19 @@ def test_the_own_row_is_back_by_the_deadline_when_it_cannot_be_stored_again(serv
     assert process.time <= 9.0
 
 
+def test_the_own_row_is_back_with_the_next_call_when_the_server_fails(
+    server: KronvexServer, alice: Agent, kind: str
+) -> None:
+    row(alice, "alpha bravo", session_id="ours", metadata=mark("k1"))
+    server.on_request = lambda request: server.refuse.add("POST") if request.method == "DELETE" else None
+    with shell(kind, server.url, api_key=server.key, outbox=False, retry=Retry(attempts=1)) as here:
+        with pytest.raises(ServerError):
+            here.remember("alice", "alpha bravo", session_id="ours", tags=["x"])
+        assert [one.content for one in alice.kept()] == ["the very first memory"]
+        server.on_request, server.refuse = None, set()
+        assert [one.session_id for one in here.memories("alice") if one.content == "alpha bravo"] == ["ours"]
+
+
 def test_the_own_row_stays_when_another_one_is_in_its_way(client: Any, alice: Agent) -> None:
     row(alice, "alpha bravo", session_id="theirs", metadata=mark("k1"))
     ours = row(alice, "alpha bravo", session_id="ours", metadata=mark("k2"))
