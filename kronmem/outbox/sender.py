@@ -96,11 +96,13 @@ class Sender:
             self.restore_at = time.monotonic() + RESTORE_AGAIN
             around, lane = Around(self.link, time.monotonic() + timeout), self.lane(file)
             for agent_id, memory_id in file.set_aside(lane):
-                drive(self.remote.vendor.restore(agent_id, memory_id, around), self.transport)
+                try:
+                    drive(self.remote.vendor.restore(agent_id, memory_id, around), self.transport)
+                except KronmemError as error:
+                    log.warning("memories that an earlier version has set aside wait to be restored (%s)", error)
+                    return
             file.drop_set_aside(lane)
             self.restore_at = math.inf
-        except KronmemError as error:
-            log.warning("memories that an earlier version has set aside wait to be restored (%s)", error)
         finally:
             self._restoring.release()
 

@@ -69,10 +69,14 @@ def test_a_text_that_the_server_has_for_another_session_is_refused_and_named(
     assert sent == ["POST remember", "GET memories"]
 
 
-def test_a_plain_text_that_the_server_has_for_a_session_is_stored_beside_it(client: Any, alice: Agent) -> None:
+def test_a_plain_text_that_the_server_has_for_a_session_is_stored_beside_it(
+    server: KronvexServer, client: Any, alice: Agent
+) -> None:
     theirs = client.remember("alice", "alpha bravo", session_id="theirs", metadata={"secret": 1}, tags=["x"])
     before = shown(alice.rows[-1])
-    ours = client.remember("alice", "alpha bravo", "decision", metadata={"n": 1}, ttl_days=3)
+    with counted(server) as sent:
+        ours = client.remember("alice", "alpha bravo", "decision", metadata={"n": 1}, ttl_days=3)
+    assert sent == ["POST remember", "GET memories", "POST bulk-import", "GET memories"]
     assert (ours.session_id, ours.metadata, ours.tags, ours.memory_type) == (None, {"n": 1}, (), "decision")
     assert (ours.expires_at, ours.deduplicated) == (NOW + timedelta(days=3), False)
     assert client.get("alice", ours.id).content == "alpha bravo"
