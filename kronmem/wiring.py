@@ -20,16 +20,17 @@ from pydantic import SecretStr
 from typing_extensions import Unpack
 
 from kronmem import settings
-from kronmem.api import limits
+from kronmem.api import limits, version
 from kronmem.core import calls, flows, inputs
+from kronmem.core.abilities import RemoteService
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link
-from kronmem.core.kronvex_agents import Names
 from kronmem.core.options import ChangeOptions, ReadFilters, WriteOptions
 from kronmem.core.redaction import Redact, redacted
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
+from kronmem.kronvex import Kronvex
 from kronmem.models import Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.transport.call_spans import Tracer
@@ -46,15 +47,15 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 log = logging.getLogger("kronmem")
 
-_names: WeakValueDictionary[tuple[str, bytes], Names] = WeakValueDictionary()
+_services: WeakValueDictionary[tuple[str, bytes], RemoteService] = WeakValueDictionary()
 _naming = threading.Lock()
 
 
 def _child() -> None:
     global _naming
     _naming = threading.Lock()  # one that another thread held at the fork would never be released
-    for names in list(_names.values()):
-        names.forget_flights()
+    for service in list(_services.values()):
+        service.vendor.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
@@ -96,21 +97,21 @@ class Wiring:
         self.timeout, self.closed = inputs.timeout(timeout), False
         self._given = transport
         breaker = Breaker(self._changed, address=settings.address_of(self.settings.url))
-        self.link = Link(time.monotonic, random.random, retry, breaker, names=self._names())
+        self.link = Link(time.monotonic, random.random, self._service(), retry, breaker)
         if self.settings.embedded:
             self.link.most_hits = limits.MAX_HITS
-            self.link.names.current = self._given is None
         self._redact = redact
         self._embed = _encoder(embed)
         self.tracer = Tracer(self.settings.url, breaker, self.redacted)
 
-    def _names(self) -> Names:
-        """One set of names per service and key in this process: clients share each resolution, the outbox too."""
+    def _service(self) -> RemoteService:
+        """One per service and key in this process: clients and the outbox share all that its replies have shown."""
         if self.settings.embedded or self._given is not None:  # a transport of the caller's own may go anywhere
-            return Names(log.warning)
+            return RemoteService(Kronvex(log.warning), version.NUMBER if self.in_process else None)
         key = self.settings.key.get_secret_value() if self.settings.key else ""
+        shared = RemoteService(Kronvex(log.warning))
         with _naming:
-            return _names.setdefault((self.settings.url, hashlib.sha256(key.encode()).digest()), Names(log.warning))
+            return _services.setdefault((self.settings.url, hashlib.sha256(key.encode()).digest()), shared)
 
     @property
     def in_process(self) -> bool:
@@ -177,11 +178,8 @@ class Wiring:
             return None
         path = settings.home() / "outbox.db" if outbox is None else outbox
         key = self.settings.key.get_secret_value() if self.settings.key else ""
-        link = self.link
         place = (str(path), self.settings.url, key, self.transport)
-        writer = OutboxWriter(*place, link.breaker, self.timeout, link.names)
-        link.journal = writer.journal
-        return writer
+        return OutboxWriter(*place, self.link.breaker, self.timeout, self.link.service)
 
     def needed(self, post: OutboxWriter | None) -> OutboxWriter:
         """The outbox that remember_later cannot do without."""

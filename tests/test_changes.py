@@ -23,13 +23,13 @@ from kronmem import (
     Memory,
     NotFoundError,
     TransportError,
+    UnsupportedError,
 )
 from kronmem.api.requests import RestoredMemory
 from kronmem.core import calls
 from tests.conftest import opened
-from tests.services import KronvexServer, RawServer
+from tests.services import KronvexServer, RawServer, TutorialServer
 from tests.services.kronmem import ServedKronmem
-from tests.services.outdated import OutdatedKronmem
 from tests.services.raw import respond
 from tests.shells import shell
 
@@ -333,55 +333,41 @@ def test_what_is_restored_is_what_an_export_holds() -> None:
     assert set(Memory.model_fields) - calls._RESTORED == {"agent_id", "deduplicated", "queued"}  # pyright: ignore[reportPrivateUsage]
 
 
-DROPPED: list[tuple[str, Any]] = [
+LACKING: list[tuple[str, Any]] = [
     ("key= or supersedes=", lambda client: client.remember("ada", "tea", key="k")),
     ("key= or supersedes=", lambda client: client.remember("ada", "tea", supersedes="some-id")),
-    ("role=", lambda client: client.remember("ada", "tea", role="user")),
-    ("role=", lambda client: client.remember_many("ada", ["tea", "cake"], role="user")),
-    ("since=", lambda client: client.recall("ada", "tea", since="2026-01-01")),
-    ("until=", lambda client: client.inject_context("ada", "tea", until="2026-01-01")),
-    ("count_access=", lambda client: client.recall("ada", "tea", count_access=False)),
     ("update of text", lambda client: client.update("ada", "some-id", content="tea")),
-    ("state.update", lambda client: client.state("ada").update("n", lambda _value: 1)),
     ("importing times and history", lambda client: client.restore("ada", [Memory(id="1", agent_id="a", content="x")])),
 ]
 
 
-@pytest.mark.parametrize(("feature", "call"), DROPPED, ids=[f"{n} {row[0]}" for n, row in enumerate(DROPPED)])
+@pytest.mark.parametrize(("feature", "call"), LACKING, ids=[f"{n} {row[0]}" for n, row in enumerate(LACKING)])
+@pytest.mark.parametrize("kind_of_service", [KronvexServer, TutorialServer])
 @pytest.mark.parametrize("known", [False, True])
-def test_an_argument_that_kronmem_0_1_would_drop_is_refused_without_an_extra_request(
-    kind: str, feature: str, call: Any, known: bool
+def test_a_call_that_a_service_lacks_is_refused_and_nothing_is_stored(
+    kind: str, feature: str, call: Any, kind_of_service: Any, known: bool
 ) -> None:
-    with OutdatedKronmem() as old, shell(kind, old.url, outbox=False) as client:
+    with kind_of_service() as server, shell(kind, server.url, api_key=server.key, outbox=False) as client:
         if known:
-            assert [hit.content for hit in client.recall("ada", "tea")] == ["tea at five"]
-        before = len(old.requests)
-        with pytest.raises(KronmemError, match=r"needs a kronmem service of version 0\.2 or newer") as raised:
+            assert client.recall("ada", "tea") == []
+        before = len(server.requests)
+        with pytest.raises(UnsupportedError, match=r"needs a kronmem service of version 0\.2 or newer") as raised:
             call(client)
         assert feature in str(raised.value)
-        assert len(old.requests) - before <= 1
-        written = [request for request in old.requests if request.method != "GET" and "recall" not in request.path]
-        assert all(request.path.rsplit("/", 1)[1] not in ("remember", "batch", "n") for request in written)
+        assert len(server.requests) - before <= 1
+        call_again = len(server.requests)
+        with pytest.raises(UnsupportedError):
+            call(client)
+        assert len(server.requests) == call_again  # it is known by now
+        assert client.agents() == []
 
 
-def test_kronmem_0_1_serves_everything_that_it_knows(kind: str) -> None:
-    with OutdatedKronmem() as old, shell(kind, old.url, outbox=False) as client:
-        assert client.remember("ada", "tea at five").content == "tea at five"
-        assert [one.content for one in client.memories("ada", since="2026-11-18T00:00:00Z", until="2027-01-01")] == [
-            "tea at five"
-        ]
-        assert list(client.memories("ada", until="2026-01-01")) == []
-        assert "tea at five" in client.inject_context("ada")  # filled up by the client
-        assert client.inject_context("ada", "zebra", fill=False) == ""
-
-
-def test_a_queued_memory_that_kronmem_0_1_cannot_keep_whole_is_set_aside_and_holds_up_nothing(tmp_path: Path) -> None:
-    with OutdatedKronmem() as old, Client(old.url, outbox=tmp_path / "o.db") as client:
-        client.remember_later("ada", "said by a user", role="user")
-        client.remember_later("ada", "tea at five")
-        assert client.outbox.flush(30.0) == 0
-        (dead,) = client.outbox.dead()
-        assert (dead.content, "role= needs a kronmem service of version 0.2" in dead.error) == ("said by a user", True)
+def test_a_service_of_the_tutorials_gives_one_memory_by_its_listing(kind: str) -> None:
+    with TutorialServer() as server, shell(kind, server.url, api_key=server.key, outbox=False) as client:
+        stored = client.remember("ada", "tea at five")
+        assert client.get("ada", stored.id).content == "tea at five"
+        with pytest.raises(NotFoundError):
+            client.get("ada", "some-id")
 
 
 def test_roles_of_a_first_batch_arrive_whole(client: Any) -> None:

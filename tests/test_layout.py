@@ -22,7 +22,7 @@ LAYERS = [
     {"errors", "models", "settings", "text", "semantic", "sqlite_file", "fork_safety", "tracing"},
     {"api"},
     {"core"},
-    {"transport", "engine"},
+    {"kronvex", "transport", "engine"},
     {"outbox"},
     {"wiring", "client", "async_client", "scope", "agent_memory", "async_agent_memory", "state", "async_state"},
     {"tools", "packs"},  # tools are bounded by the same call and log by the same guard as the packs
@@ -116,7 +116,7 @@ def test_imports_go_one_way(path: Path) -> None:
     for library, places in ONLY_IN.items():
         if any(one.split(".")[0] == library for one in used):
             assert any(name == place or name.startswith(f"{place}/") for place in places), f"{name} imports {library}"
-    if part in ("api", "core"):
+    if part in ("api", "core", "kronvex"):
         assert not {one.split(".")[0] for one in used} & IMPURE, f"{name} is not pure"
 
 
@@ -131,6 +131,11 @@ def test_the_outbox_does_not_import_the_engine() -> None:
     for path in (PACKAGE / "outbox").glob("*.py"):
         found = {one for one in imports(path, typing_too=True) if one.startswith("kronmem.engine")}
         assert not found, f"{path.name} imports {found}"
+
+
+def test_the_vendor_is_named_where_a_client_is_put_together_and_nowhere_else() -> None:
+    users = {str(path.relative_to(PACKAGE)) for path in MODULES if "kronmem.kronvex" in imports(path, typing_too=True)}
+    assert {name for name in users if not name.startswith("kronvex/")} == {"wiring.py"}
 
 
 def test_the_path_of_the_api_is_spelt_in_one_module() -> None:

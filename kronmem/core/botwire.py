@@ -121,7 +121,7 @@ def _call(
     path = paths.fill(template, namespace=_namespace(agent_id), key=key or "")
     query = (("limit", str(MAX_KEYS)),) if key is None else ()
     body = None if value is None else to_json({"value": value})
-    return Call("state", method, path, parse, None, query, body, JSON if body else ())
+    return Call("botwire", method, path, parse, None, query, body, JSON if body else ())
 
 
 def _text(reply: Reply) -> str:

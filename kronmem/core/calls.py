@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
-from typing import NoReturn, TypeVar, cast
+from typing import NamedTuple, NoReturn, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -15,18 +15,20 @@ from pydantic_core import to_json
 from kronmem.api import ids, limits, paths
 from kronmem.api.replies import RestoreReply
 from kronmem.api.validators import DeferredModel, Validator
-from kronmem.core import inputs, kronvex, kronvex_bodies, kronvex_ids, kronvex_lookups, kronvex_storing, memory_json
+from kronmem.core import bodies, inputs, memory_json
 from kronmem.core.filters import MemoryFilter, keep, memory_filter
-from kronmem.core.kronvex_calls import JSON, PER_PAGE
-from kronmem.core.steps import Asker, Flow
-from kronmem.core.wire import Call, Reply, parse_json
+from kronmem.core.wire import Call, Repeat, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
 from kronmem.text import fence
 
-__all__ = ["JSON", "PER_PAGE", "Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
+__all__ = ["Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
 
 T = TypeVar("T")
+
+JSON = (("content-type", "application/json"),)
+PER_PAGE = 100
+"""The largest page that Kronvex gives."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Draft:
 
     def fields(self) -> dict[str, JsonValue]:
         """The body of the request that stores it."""
-        return kronvex.remember_fields(
+        return bodies.remember_fields(
             self.content,
             self.memory_type,
             self.client_id,
@@ -107,40 +109,22 @@ def draft(
 
 
 def remember(one: Draft) -> Call[Memory]:
-    """Store one memory. The id travels twice: as a header and inside, so that any retry is recognised."""
-    if one.key is not None or one.supersedes is not None:
-        return _upsert(one)
+    """Store one memory. The id travels twice: as a header and inside, so that any retry is recognised.
+
+    In the place of another one it goes by a path that a service without history does not have.
+    """
+    plain = one.key is None and one.supersedes is None
     return Call(
-        "remember",
+        "remember" if plain else "upsert",
         "POST",
-        paths.REMEMBER,
+        paths.REMEMBER if plain else paths.UPSERT,
         partial(memory_json.memory, agent_id=one.agent_id),
         one.agent_id,
         body=to_json(one.fields()),
         headers=(*JSON, ("idempotency-key", one.client_id)),
-        creates=True,
-        vendor_body=lambda: to_json(kronvex_bodies.for_server(one.fields())),
-        mend=partial(kronvex_storing.stored, one),
-        before=partial(kronvex_ids.unused, one) if one.own_id else None,
-        drops="role=" if one.role is not None else None,
-        new_path=paths.UPSERT if one.role is not None else None,
+        unknown=None,
         subject=one,
-    )
-
-
-def _upsert(one: Draft) -> Call[Memory]:
-    """Store one memory in the place of another, by a path that a service without history does not have."""
-    return Call(
-        "upsert",
-        "POST",
-        paths.UPSERT,
-        partial(memory_json.memory, agent_id=one.agent_id),
-        one.agent_id,
-        body=to_json(one.fields()),
-        headers=(*JSON, ("idempotency-key", one.client_id)),
-        creates=True,
-        subject=one,
-        needs="key= or supersedes=",
+        vendor=one,
     )
 
 
@@ -154,8 +138,50 @@ def remember_batch(agent_id: str, drafts: Sequence[Draft]) -> Call[list[Memory]]
         agent_id,
         body=to_json({"memories": [one.fields() for one in drafts]}),
         headers=JSON,
-        creates=True,
+        unknown=None,
     )
+
+
+@dataclass(frozen=True)
+class RecallQuery:
+    """The arguments of a recall."""
+
+    agent_id: str
+    query: str
+    limit: int
+    within: MemoryFilter
+    threshold: float | None
+
+    def keep(self, found: list[Hit]) -> list[Hit]:
+        """Filter again, and cut."""
+        return keep(found, limit=self.limit, within=self.within, threshold=self.threshold)
+
+
+class ContextQuery(NamedTuple):
+    """The question behind a context, and the memories that the context was made of."""
+
+    asked: RecallQuery
+    used: list[Hit]
+    max_chars: int | None = None
+    fill: bool = True
+
+    def render(self, found: Sequence[Hit]) -> str:
+        """The context of these memories."""
+        self.used.extend(found)
+        return fence.render(found, source=self.asked.agent_id, max_chars=self.max_chars)
+
+
+class Forget(NamedTuple):
+    """The arguments of a forget."""
+
+    agent_id: str
+    memory_id: str
+
+
+class ListingQuery(NamedTuple):
+    """The arguments of a page of the listing that the vendor's own server reads."""
+
+    agent_id: str
 
 
 def recall(
@@ -172,17 +198,13 @@ def recall(
     inputs.limit(limit, most)
     threshold = inputs.threshold(threshold)
     text = inputs.text(query, "query")
-    body = kronvex.recall_body(text, limit, within, threshold, count_access=bool(count_access))
-    asked = kronvex_lookups.RecallQuery(agent_id, query, limit, within, threshold)
+    body = bodies.recall_body(text, limit, within, threshold, count_access=bool(count_access))
+    asked = RecallQuery(agent_id, query, limit, within, threshold)
 
     def parse(reply: Reply) -> list[Hit]:
         return asked.keep(memory_json.hits(reply, agent_id))
 
-    mend = partial(kronvex_lookups.recalled, asked)
-    drops = _dropped(within, count_access)
-    return _of_agent(
-        "recall", "POST", paths.RECALL, agent_id, parse, list, body=body, mend=mend, subject=asked, drops=drops
-    )
+    return _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list, body=body, subject=asked, vendor=asked)
 
 
 def inject_context(
@@ -192,40 +214,19 @@ def inject_context(
     if max_chars is not None:
         inputs.whole(max_chars, "max_chars", 1, 10_000_000)
     inputs.limit(limit, most)
-    used: list[Hit] = []
-
-    def render(found: Sequence[Hit]) -> str:
-        used.extend(found)
-        return fence.render(found, source=agent_id, max_chars=max_chars)
-
     # Nothing in particular may be asked here: that is a question too.
     text = ids.GENERAL_QUERY if inputs.blank(query) else inputs.text(query, "query")
-    body = kronvex.recall_body(text, limit, within, fill=fill)
-    asked = kronvex_lookups.RecallQuery(agent_id, text, limit, within, None)
+    body = bodies.recall_body(text, limit, within, fill=fill)
+    asked = ContextQuery(RecallQuery(agent_id, text, limit, within, None), [], max_chars, fill)
 
     def parse(reply: Reply) -> str:
         found, ready = memory_json.context(reply, agent_id)
         if found is None:  # no memories are listed at all: its own block is the only text
             return fence.fence(ready, source=agent_id, max_chars=max_chars)
-        return render(keep(found, limit=limit, within=within, threshold=None))
+        return asked.render(asked.asked.keep(found))
 
-    def mend(reply: Reply, asker: Asker) -> Flow[str]:
-        found = yield from kronvex_lookups.filled(asked, reply, asker, fill=fill)
-        return parse(reply) if found is None else render(found)
-
-    question = kronvex_lookups.ContextQuery(asked, used)
-    call = _of_agent(
-        "inject_context", "POST", paths.INJECT_CONTEXT, agent_id, parse, str, body=body, mend=mend, subject=question
-    )
-    return replace(call, drops=_dropped(within), mends_outdated=True)
-
-
-def _dropped(within: MemoryFilter, count_access: bool = True) -> str | None:
-    """The arguments of a search that kronmem 0.1 would ignore."""
-    if count_access and within.since is None and within.until is None:
-        return None
-    given = {"since=": within.since is not None, "until=": within.until is not None, "count_access=": not count_access}
-    return ", ".join(name for name, is_given in given.items() if is_given)
+    path = paths.INJECT_CONTEXT
+    return _of_agent("inject_context", "POST", path, agent_id, parse, str, body=body, subject=asked, vendor=asked)
 
 
 def page(
@@ -236,16 +237,15 @@ def page(
     if within.session_id is not None:
         query.append(("session_id", within.session_id))
     query += [("tag", tag) for tag in within.tags]
-    query += kronvex.times(within).items()
+    query += bodies.times(within).items()
     if history:
         query.append(("history", "true"))
     if after is not None:
         query.append(("after", after))
     nothing = partial(memory_json.WirePage, memories=[])
-    mend = partial(kronvex_lookups.listed, agent_id)
-    return _of_agent(
-        "memories", "GET", paths.MEMORIES, agent_id, memory_json.page, nothing, query=tuple(query), mend=mend
-    )
+    asked, path = tuple(query), paths.MEMORIES
+    vendor = ListingQuery(agent_id)
+    return _of_agent("memories", "GET", path, agent_id, memory_json.page, nothing, query=asked, vendor=vendor)
 
 
 def get(agent_id: str, memory_id: str) -> Call[Memory]:
@@ -326,16 +326,15 @@ def update(agent_id: str, memory_id: str, changed: MemoryChange) -> Call[Memory]
     everywhere = changed.by_any_service
     parse = partial(memory_json.memory, agent_id=agent_id)
     where = _memory(paths.MEMORY if everywhere else paths.UPDATE, memory_id)
-    method = "PATCH" if everywhere else "POST"
+    name, method = ("update", "PATCH") if everywhere else ("change", "POST")
     body = to_json(changed.fields())
-    call = _of_agent("update", method, where, agent_id, parse, _raise_no_memory, body=body, subject=memory_id)
-    return call if everywhere else replace(call, needs="update of text, tags, metadata or lifetime")
+    return _of_agent(name, method, where, agent_id, parse, _raise_no_memory, body=body, subject=memory_id)
 
 
 def clear_some(agent_id: str, session_id: str | None, before: datetime) -> Call[int]:
     """Delete memories created before a time by a path that only our own service has; see `clear_session`."""
     fields = {"session_id": inputs.session(session_id), "before": before.isoformat()}
-    return _of_agent("clear", "POST", paths.CLEAR_SOME, agent_id, memory_json.deleted, int, body=to_json(fields))
+    return _of_agent("clear_part", "POST", paths.CLEAR_SOME, agent_id, memory_json.deleted, int, body=to_json(fields))
 
 
 def erase(agent_id: str, wait: float) -> Call[Erasure]:
@@ -346,7 +345,7 @@ def erase(agent_id: str, wait: float) -> Call[Erasure]:
 
 def delete_agent(agent_id: str) -> Call[None]:
     """Delete an agent with its memories."""
-    return _of_agent("erase", "DELETE", paths.AGENT, agent_id, acknowledged, lambda: None, gone_is_done=True)
+    return _of_agent("delete_agent", "DELETE", paths.AGENT, agent_id, acknowledged, _nothing, repeat=Repeat.UNTIL_GONE)
 
 
 def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
@@ -360,9 +359,8 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
         inputs.identifier(agent_id, "agent_id"),
         body=to_json({"memories": rows}),
         headers=JSON,
-        creates=True,
+        unknown=None,
         subject=list(memories),
-        needs="importing times and history",
     )
 
 
@@ -383,19 +381,9 @@ def _memory(path: str, memory_id: str) -> str:
 
 def forget(agent_id: str, memory_id: str) -> Call[None]:
     """Delete one memory."""
-    path = _memory(paths.MEMORY, memory_id)
-    mend = partial(kronvex_lookups.forgotten, agent_id, memory_id)
-    return _of_agent(
-        "forget",
-        "DELETE",
-        path,
-        agent_id,
-        acknowledged,
-        _raise_no_memory,
-        gone_is_done=True,
-        mend=mend,
-        subject=memory_id,
-    )
+    path, vendor = _memory(paths.MEMORY, memory_id), Forget(agent_id, memory_id)
+    call = _of_agent("forget", "DELETE", path, agent_id, acknowledged, _raise_no_memory, repeat=Repeat.UNTIL_GONE)
+    return replace(call, subject=memory_id, vendor=vendor)
 
 
 def clear(agent_id: str) -> Call[int]:
@@ -409,7 +397,7 @@ def clear_session(agent_id: str, session_id: str) -> Call[int]:
     Never as a filter on the other clear: Kronvex ignores filters there and would delete everything.
     """
     path = paths.fill(paths.SESSION, session=inputs.segment(session_id, "session_id"))
-    return _of_agent("clear", "DELETE", path, agent_id, memory_json.deleted, int)
+    return _of_agent("clear_part", "DELETE", path, agent_id, memory_json.deleted, int)
 
 
 def agents() -> Call[list[AgentInfo]]:
@@ -452,7 +440,7 @@ def describe(agent_id: str, fields: Mapping[str, JsonValue]) -> Call[AgentInfo]:
         named,
         body=to_json(dict(fields)),
         headers=JSON,
-        creates=True,
+        unknown=None,
     )
 
 
@@ -493,6 +481,10 @@ _RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "queued"}
 """The fields that a `RestoredMemory` takes."""
 
 
+def _nothing() -> None:
+    return None
+
+
 def _nothing_erased() -> Erasure:
     return Erasure(complete=True)
 
@@ -526,27 +518,13 @@ def _of_agent(
     *,
     query: tuple[tuple[str, str], ...] = (),
     body: bytes | None = None,
-    gone_is_done: bool = False,
-    mend: Callable[[Reply, Asker], Flow[T]] | None = None,
+    repeat: Repeat = Repeat.FREELY,
     subject: object = None,
-    drops: str | None = None,
+    vendor: object = None,
 ) -> Call[T]:
     """A call about one agent that never creates it: `unknown` is the answer when there is none."""
-    return Call(
-        name,
-        method,
-        path,
-        parse,
-        inputs.identifier(agent_id, "agent_id"),
-        query,
-        body,
-        JSON if body is not None else (),
-        unknown=unknown,
-        gone_is_done=gone_is_done,
-        mend=mend,
-        subject=subject,
-        drops=drops,
-    )
+    agent, headers = inputs.identifier(agent_id, "agent_id"), JSON if body is not None else ()
+    return Call(name, method, path, parse, agent, query, body, headers, unknown, repeat, subject, vendor)
 
 
 def acknowledged(reply: Reply) -> None:

@@ -10,12 +10,12 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from kronmem.api.ids import RESERVED
-from kronmem.core import calls, kronvex_asides, kronvex_calls, kronvex_changes, kronvex_lookups, memory_json
+from kronmem.core import calls
 from kronmem.core.exchange import Around, Flow, Link, exchange
 from kronmem.core.paging import Walk
-from kronmem.core.status_errors import NO_REASON, read
+from kronmem.core.status_errors import read
 from kronmem.core.wire import Call
-from kronmem.errors import FanOutError, KronmemError, NotFoundError, StatusError, UnsupportedError
+from kronmem.errors import FanOutError, KronmemError, NotFoundError, UnsupportedError
 from kronmem.models import AgentInfo, Erasure, Memory
 
 T = TypeVar("T")
@@ -31,10 +31,6 @@ def remember_many(
 
     Stored memories are in `stored` even when a later one fails.
     """
-    if any(one.role is not None for one in drafts) and not link.names.current:
-        # One alone shows what the service is: kronmem 0.1 would drop the roles of a batch.
-        yield from _one_by_one(drafts[:1], link, timeout, stored)
-        drafts = drafts[1:]
     for start in range(0, len(drafts), BATCH):
         try:
             many = yield from _batch(drafts[start : start + BATCH], link, timeout)
@@ -50,14 +46,11 @@ def remember_many(
 
 
 def _batch(chunk: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory] | None]:
-    if "batch" in link.lacks or any(one.key is not None for one in chunk):
+    if any(one.key is not None for one in chunk):
         return None  # a service without keys would ignore them in a batch
     try:
         return (yield from exchange(calls.remember_batch(chunk[0].agent_id, chunk), link, timeout))
-    except StatusError as error:
-        if error.status not in (404, 405) or not link.may_lack:
-            raise
-        link.lacks.add("batch")
+    except UnsupportedError:
         return None
 
 
@@ -81,51 +74,33 @@ def once(call: Call[T], timeout: float) -> Flow[T]:
     return read(call, (yield call.request(timeout)))
 
 
-def recover(link: Link, timeout: float) -> Flow[None]:
-    """Bring back the memories that a repair had set aside when its process was killed."""
-    if link.journal is not None:
-        yield from kronvex_asides.recover(link.journal, Around(link, link.now() + timeout))
-
-
 def get(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[Memory]:
-    """One memory; the vendor's server and kronmem 0.1 have no route for it."""
-    ends = link.now() + timeout
-    if "get" not in link.lacks:
-        try:
-            return (yield from exchange(calls.get(agent_id, memory_id), link, timeout))
-        except StatusError as error:
-            if not _lacks_route(error, link):
-                raise
-            link.lacks.add("get")
-    if link.names.vendor:
-        row = yield from kronvex_lookups.current(agent_id, memory_id, Around(link, ends))
-    else:
-        row = yield from exchange(kronvex_calls.patch(agent_id, memory_id, {}), link, ends - link.now())
-    return memory_json.to_memory(row, agent_id)
+    """One memory."""
+    around = Around(link, link.now() + timeout)
+    try:
+        return (yield from exchange(calls.get(agent_id, memory_id), link, timeout))
+    except UnsupportedError:
+        return (yield from link.service.vendor.get(agent_id, memory_id, around))
 
 
 def update(agent_id: str, memory_id: str, link: Link, timeout: float, change: calls.MemoryChange) -> Flow[Memory]:
     """Change a memory in place; at the vendor's server its pin and type alone."""
-    deadline = link.now() + timeout
+    around, service = Around(link, link.now() + timeout), link.service
     if change.by_any_service:
-        if not (link.names.current or link.names.vendor or "get" in link.lacks):
-            yield from get(agent_id, memory_id, link, timeout)  # the answer shows what the service is
-        if link.names.vendor:
-            return (yield from kronvex_changes.updated(agent_id, memory_id, change, Around(link, deadline)))
-    return (yield from exchange(calls.update(agent_id, memory_id, change), link, deadline - link.now()))
+        if service.version is None and service.has("get"):
+            yield from get(agent_id, memory_id, link, timeout)  # the answer shows the kind of the service
+        if service.is_vendor:
+            return (yield from service.vendor.update(agent_id, memory_id, change, around))
+    return (yield from exchange(calls.update(agent_id, memory_id, change), link, around.left()))
 
 
 def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[list[Memory]]:
     """A memory and its former texts; a service that keeps none has only the memory."""
     ends = link.now() + timeout
-    if "history" not in link.lacks:
-        try:
-            return (yield from exchange(calls.history(agent_id, memory_id), link, timeout))
-        except StatusError as error:
-            if not _lacks_route(error, link):
-                raise
-            link.lacks.add("history")
-    return [(yield from get(agent_id, memory_id, link, ends - link.now()))]
+    try:
+        return (yield from exchange(calls.history(agent_id, memory_id), link, timeout))
+    except UnsupportedError:
+        return [(yield from get(agent_id, memory_id, link, ends - link.now()))]
 
 
 def describe(agent_id: str, fields: dict[str, JsonValue], link: Link, timeout: float) -> Flow[AgentInfo]:
@@ -148,51 +123,24 @@ def erase(agent_id: str, link: Link, timeout: float) -> Flow[Erasure]:
     try:
         # The service stops waiting for readers of its files while there is time left to answer.
         return (yield from exchange(calls.erase(agent_id, timeout / 2), link, timeout))
-    except StatusError as error:
-        if not _lacks_route(error, link):
-            raise
+    except UnsupportedError:
+        pass
     deleted = yield from exchange(calls.clear(agent_id), link, ends - link.now())
     yield from exchange(calls.delete_agent(agent_id), link, ends - link.now())
-    link.names.ids.pop(agent_id, None)
+    link.service.vendor.drop_agent(agent_id)
     return Erasure(memories=deleted, complete=False)
 
 
-def _lacks_route(error: StatusError, link: Link) -> bool:
-    unknown = error.status == 404 and error.message in ("Not Found", NO_REASON)
-    return link.may_lack and (error.status == 405 or unknown)
-
-
 def clear(agent_id: str, session_id: str | None, before: datetime | None, link: Link, timeout: float) -> Flow[int]:
-    """Delete an agent's memories, a session's, or old ones; those that a repair has set aside at the moment too."""
+    """Delete an agent's memories, a session's, or old ones; where the service cannot, list them and delete each."""
     within = calls.MemoryFilter(session_id=session_id, until=before)
     ends = link.now() + timeout
-
-    def hidden() -> Flow[int]:
-        return kronvex_asides.forget(agent_id, fits if within.narrow else None, Around(link, ends))
-
-    def fits(row: memory_json.WireMemory) -> bool:
-        return within.holds(memory_json.to_memory(row, agent_id))
-
-    # Before, or they might come back behind the delete; and after, for those that were set aside meanwhile.
-    deleted = yield from hidden()
-    deleted += yield from _clear(agent_id, within, link, ends)
-    return deleted + (yield from hidden())
-
-
-def _clear(agent_id: str, within: calls.MemoryFilter, link: Link, ends: float) -> Flow[int]:
-    """Delete the listed ones; where the service cannot, list them and delete each."""
-    session_id, before, timeout = within.session_id, within.until, ends - link.now()
-    if session_id is None and before is None:
+    if not within.narrow:
         return (yield from exchange(calls.clear(agent_id), link, timeout))
-    short = _short_clear(agent_id, session_id, before)
-    if short.path not in link.lacks:
-        try:
-            return (yield from exchange(short, link, timeout))
-        except StatusError as error:
-            if error.status not in (404, 405) or not link.may_lack:
-                raise
-            link.lacks.add(short.path)
-    return (yield from _clear_each(agent_id, within, link, ends))
+    try:
+        return (yield from exchange(_short_clear(agent_id, session_id, before), link, timeout))
+    except UnsupportedError:
+        return (yield from _clear_each(agent_id, within, link, ends))
 
 
 def _short_clear(agent_id: str, session_id: str | None, before: datetime | None) -> Call[int]:
@@ -209,7 +157,7 @@ def _clear_each(agent_id: str, within: calls.MemoryFilter, link: Link, ends: flo
     deleted = 0
     for memory in found:
         # Plainly, without looking for duplicates of each: the walk gave every row there is.
-        plainly = replace(calls.forget(agent_id, memory.id), mend=None)
+        plainly = replace(calls.forget(agent_id, memory.id), vendor=None)
         try:
             yield from exchange(plainly, link, ends - link.now())
             deleted += 1

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from kronmem.core import calls, memory_json
-from kronmem.core.kronvex_duplicates import duplicates
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError
 from kronmem.models import Memory
@@ -27,7 +26,6 @@ class Walk:
     total: int | None = None
     seen: set[str] = field(default_factory=lambda: set[str]())
     given: set[int] = field(default_factory=lambda: set[int]())
-    surplus: set[str] = field(default_factory=lambda: set[str]())
     found: int = 0
     """How many memories were given so far."""
 
@@ -41,7 +39,6 @@ class Walk:
             self.after, self.done = page.next, page.next is None
             fresh = page.memories
         else:
-            self.surplus = duplicates(page.memories)
             fresh = [wire for wire in page.memories if wire.id not in self.seen]
             self.seen.update(wire.id for wire in fresh)
             self._turn(page)
@@ -54,7 +51,7 @@ class Walk:
         """Is it alive, and no duplicate of one that was given already?"""
         if self.history:
             return True
-        if wire.superseded or wire.id in self.surplus:
+        if wire.superseded:
             return False
         own = (wire.ours or {}).get("id")
         if own is None or self.total is None:  # our own service keeps one row per id

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kronmem.core.wire import Reply
 
 
-def retry_after(reply: Reply, said: object = None) -> float | None:
-    """Seconds to wait, from either form of Retry-After; garbage and negative values count as absent.
-
-    `said` is the detail that the service gave for its refusal.
-    """
+def retry_after(reply: Reply) -> float | None:
+    """Seconds to wait, from either form of Retry-After; garbage and negative values count as absent."""
     value = reply.headers.get("retry-after", "").strip()
-    if reply.status == 429 and _is_daily_quota(said):
-        # Kronvex names 86400 seconds at any time of the day, but counts anew at midnight UTC.
-        return 86_400.0 - clock(reply).timestamp() % 86_400.0
     if not value:
         return None
     try:
@@ -32,10 +26,6 @@ def retry_after(reply: Reply, said: object = None) -> float | None:
 def clock(reply: Reply) -> datetime:
     """The service's own time, by which its dates were written; without a Date, the time of arrival."""
     return _date(reply.headers.get("date", "")) or datetime.fromtimestamp(reply.at, timezone.utc)
-
-
-def _is_daily_quota(said: object) -> bool:
-    return isinstance(said, dict) and cast("dict[str, object]", said).get("error") == "daily_quota_exceeded"
 
 
 def _date(value: str) -> datetime | None:

@@ -17,8 +17,7 @@ from kronmem.api.validators import DeferredModel, Validator
 from kronmem.core import botwire, calls, inputs
 from kronmem.core.exchange import Flow, Link, Pause, exchange
 from kronmem.core.retries import unheard
-from kronmem.core.status_errors import unsupported
-from kronmem.core.wire import Call, Reply, parse_json
+from kronmem.core.wire import Call, Repeat, Reply, parse_json
 from kronmem.errors import (
     ConfigError,
     ConflictError,
@@ -26,8 +25,8 @@ from kronmem.errors import (
     KronmemError,
     NotFoundError,
     ServerError,
-    StatusError,
     TransportError,
+    UnsupportedError,
 )
 
 T = TypeVar("T")
@@ -70,8 +69,6 @@ def update(
     ends = link.now() + timeout
     while True:
         old = yield from _stamped(agent_id, key, link, ends - link.now())
-        if link.names.outdated:  # it would write without comparing
-            raise unsupported("state.update")
         if old is not None and old.updated_at is None:
             raise ConfigError(_NO_UPDATE)
         new = function(default if old is None else old.value)
@@ -93,7 +90,7 @@ def _swap(agent_id: str, key: str, old: _WireState | None, new: JsonValue, link:
     """
     stamp = None if old is None else old.updated_at
     body = to_json({"value": new, "if_updated_at": stamp})
-    write = replace(_call("PUT", agent_id, _path(key), calls.acknowledged, body=body), repeatable=False)
+    write = replace(_call("PUT", agent_id, _path(key), calls.acknowledged, body=body), repeat=Repeat.UNLESS_LOST)
     lost: KronmemError | None = None
     for attempt in count(1):
         try:
@@ -118,16 +115,14 @@ def _swap(agent_id: str, key: str, old: _WireState | None, new: JsonValue, link:
 
 
 def _stamped(agent_id: str, key: str, link: Link, timeout: float) -> Flow[_WireState | None]:
-    if "state" in link.lacks:
-        raise ConfigError(_NO_UPDATE)
     try:
         return (yield from exchange(_call("GET", agent_id, _path(key), partial(parse_json, _VALUE)), link, timeout))
+    except UnsupportedError:
+        raise ConfigError(_NO_UPDATE) from None
     except NotFoundError as error:
         if error.message == "State not found":
             return None
-        if not link.may_lack:
-            raise
-        raise ConfigError(_NO_UPDATE) from None
+        raise
 
 
 _NO_UPDATE = "state.update needs a kronmem service: this one cannot compare and write in one step"
@@ -153,15 +148,14 @@ def _call(method: str, agent_id: str, path: str, parse: Callable[[Reply], T], bo
 def _either(ours: Call[T], theirs: Callable[[float], Flow[T]], link: Link, timeout: float) -> Flow[T]:
     """Ask in our own way; a service that has no such route is asked in BotWire's from then on."""
     ends = link.now() + timeout
-    if "state" not in link.lacks:
-        try:
-            return (yield from exchange(ours, link, timeout))
-        except StatusError as error:
-            if error.status == 404 and error.message == "State not found":
-                raise Missing from None
-            if error.status not in (404, 405) or not link.may_lack:
-                raise
-            link.lacks.add("state")
+    try:
+        return (yield from exchange(ours, link, timeout))
+    except NotFoundError as error:
+        if error.message == "State not found":
+            raise Missing from None
+        raise
+    except UnsupportedError:
+        pass
     try:
         return (yield from theirs(ends - link.now()))
     except NotFoundError as error:

@@ -6,10 +6,9 @@ from typing import TypeVar, cast
 
 from pydantic_core import from_json
 
-from kronmem.api import version
 from kronmem.core.retry_after import retry_after
 from kronmem.core.wire import UNAVAILABLE, Call, Reply
-from kronmem.errors import ServerError, StatusError, UnsupportedError, status_class
+from kronmem.errors import ServerError, StatusError, status_class
 
 T = TypeVar("T")
 
@@ -20,16 +19,7 @@ def read(call: Call[T], reply: Reply) -> T:
     """Turn a reply into the call's answer, or raise the error that the service meant."""
     if 200 <= reply.status < 300:
         return call.parse(reply)
-    if call.needs is not None and has_no_route(reply):
-        raise unsupported(call.needs)
     raise status_error(reply)
-
-
-def unsupported(feature: str) -> UnsupportedError:
-    """The error for a feature that the service does not have."""
-    return UnsupportedError(
-        f"{feature} needs a kronmem service of version {version.API} or newer: this one cannot do it"
-    )
 
 
 def has_no_route(reply: Reply) -> bool:
@@ -46,7 +36,7 @@ def status_error(reply: Reply) -> StatusError:
         message,
         status=reply.status,
         request_id=reply.headers.get("x-request-id"),
-        retry_after=retry_after(reply, detail(reply)),
+        retry_after=retry_after(reply),
     )
     error.unheard = reply.lost
     if isinstance(error, ServerError):

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from enum import Enum
+from typing import Generic, NoReturn, TypeVar
 from urllib.parse import quote
 
 from pydantic import ValidationError
 
 from kronmem.api.validators import Validator
-from kronmem.errors import ReplyError
-
-if TYPE_CHECKING:
-    from kronmem.core.steps import Asker, Flow
+from kronmem.errors import NotFoundError, ReplyError
 
 T = TypeVar("T")
-
-U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,20 @@ class Reply:
     """It answers the last of several attempts, and the service may have carried out one before it."""
 
 
+class Repeat(Enum):
+    """Whether a call is sent again after an attempt that failed."""
+
+    FREELY = "as often as the client retries"
+    UNTIL_GONE = "the same; 404 after an attempt whose reply was lost means that this attempt did it"
+    UNLESS_LOST = "not after an attempt whose reply was lost"
+    NEVER = "one attempt"
+
+
+def no_agent() -> NoReturn:
+    """The answer about an agent that the service does not have, unless a call has a better one."""
+    raise NotFoundError("Agent not found", status=404)
+
+
 @dataclass(frozen=True)
 class Call(Generic[T]):
     """One question to the service and how its answer is read.
@@ -60,6 +70,7 @@ class Call(Generic[T]):
     """
 
     name: str
+    """Also that of the ability that it needs, where not every service has it."""
     method: str
     path: str
     parse: Callable[[Reply], T]
@@ -67,74 +78,18 @@ class Call(Generic[T]):
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    creates: bool = False
-    """A write: the agent may be created for it. A read never creates anything."""
-    unknown: Callable[[], T] | None = None
-    """The answer (or the error it raises) when the service has no such agent."""
-    gone_is_done: bool = False
-    """A delete: 404 after an attempt whose reply was lost means that this attempt did it."""
-    vendor_body: Callable[[], bytes] | None = None
-    """The body for the vendor's own server, where it differs."""
-    mend: Callable[[Reply, Asker], Flow[T]] | None = None
-    """Reads a reply of the vendor's own server in place of `parse`, and repairs it by further calls."""
-
-    before: Callable[[Asker], Flow[None]] | None = None
-    """Looks at the vendor's own server first, and may refuse the call."""
-    attempts: int | None = None
-    """How often it may be tried; None: as often as the client retries."""
+    unknown: Callable[[], T] | None = no_agent
+    """The answer (or the error it raises) when the service has no such agent; None: a write, which makes the agent."""
+    repeat: Repeat = Repeat.FREELY
     subject: object = None
     """The checked arguments that it was made of, for its span."""
-    needs: str | None = None
-    """The feature of our own service that this call needs, for the error where a service has no such route."""
-    drops: str | None = None
-    """The arguments that kronmem 0.1 would ignore in silence, for the error where it answers."""
-    new_path: str | None = None
-    """The path while the service is unknown: one that kronmem 0.1 lacks, so that a write of `drops` cannot happen."""
-    mends_outdated: bool = False
-    """`mend` serves the replies of kronmem 0.1 too."""
-    repeatable: bool = True
-    """It may be sent again after an attempt whose reply was lost."""
+    vendor: object = None
+    """The checked arguments by which the vendor's own server is asked in its own way; None: asked as any other."""
 
-    def request(
-        self, timeout: float, agent_ref: str | None = None, *, vendor: bool = False, probing: bool = False
-    ) -> Request:
+    def request(self, timeout: float, agent_ref: str | None = None) -> Request:
         """Make the request, with the agent under the id the service knows."""
-        path = self.new_path if probing and self.new_path is not None else self.path
-        if agent_ref:
-            path = path.replace("{agent}", quote(agent_ref, safe=""))
-        body = self.vendor_body() if vendor and self.vendor_body is not None else self.body
-        return Request(self.method, path, self.query, body, self.headers, timeout)
-
-    def then(self, change: Callable[[T], U]) -> Call[U]:
-        """The same call, its answer changed by a pure function."""
-        parse, unknown, mend = self.parse, self.unknown, self.mend
-
-        def mended(reply: Reply, asker: Asker) -> Flow[U]:
-            return change(parse(reply) if mend is None else (yield from mend(reply, asker)))
-
-        return Call(
-            self.name,
-            self.method,
-            self.path,
-            lambda reply: change(parse(reply)),
-            self.agent_id,
-            self.query,
-            self.body,
-            self.headers,
-            self.creates,
-            None if unknown is None else lambda: change(unknown()),
-            self.gone_is_done,
-            self.vendor_body,
-            None if mend is None else mended,
-            self.before,
-            self.attempts,
-            self.subject,
-            self.needs,
-            self.drops,
-            self.new_path,
-            self.mends_outdated,
-            self.repeatable,
-        )
+        path = self.path.replace("{agent}", quote(agent_ref, safe="")) if agent_ref else self.path
+        return Request(self.method, path, self.query, self.body, self.headers, timeout)
 
 
 def parse_json(model: Validator[T], reply: Reply) -> T:

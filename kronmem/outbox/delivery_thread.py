@@ -55,7 +55,6 @@ class Delivery:
             if sender.left:  # closed while another thread was queueing: its row is on disk, for the next process
                 return
             if sender not in self._senders:
-                sender.join(self.file)
                 self._senders.append(sender)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="kronmem-outbox", daemon=True)
@@ -111,8 +110,8 @@ class Delivery:
     def flush(self, sender: Sender, timeout: float) -> int:
         """A person asks: try every agent once, past backoff and Retry-After, then go on as usual; the rows left."""
         ends = time.monotonic() + timeout
-        self._pending(sender, ends)  # a locked file is noticed by the deadline; the journal's own reads do not know it
-        sender.restore(ends - time.monotonic())
+        self._pending(sender, ends)
+        sender.restore(self._within(ends), ends - time.monotonic())
         held = self._ask_all(sender, ends)
         rest = 0.02
         while (left := self._pending(sender, ends)) and time.monotonic() < ends:
@@ -208,7 +207,7 @@ class Delivery:
         self._name_stranded(sender)
         if (resting := sender.wait()) > 0:
             return resting
-        sender.restore(sender.timeout)
+        sender.restore(self.file, sender.timeout)
         if self._some(sender, time.monotonic() + 86_400):
             return 0.0
         due = self.file.next_due(sender.lane(self.file))

@@ -18,6 +18,9 @@ from kronmem.outbox.disk_faults import DurableFile
 
 T = TypeVar("T")
 
+_SET_ASIDE = "SELECT 1 FROM sqlite_master WHERE name = 'set_aside'"
+"""A table that 0.2 made: the memories that its repairs at Kronvex had deleted for a moment."""
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -74,6 +77,30 @@ class QueueFile:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do `work` as one transaction that is on disk when this returns."""
         return self._disk.run("BEGIN IMMEDIATE", "FULL", self._timeout, work)
+
+    def set_aside(self, lane: Lane) -> list[tuple[str, str]]:
+        """Agent and id of each memory that a repair of 0.2 has left deleted, and that was not forgotten since."""
+
+        def work(db: Connection) -> list[tuple[str, str]]:
+            if db.execute(_SET_ASIDE).fetchone() is None:
+                return []
+            sql = "SELECT agent, memory FROM set_aside WHERE service = ? AND mark = ? AND forgotten = 0 ORDER BY at"
+            return db.execute(sql, (lane.service, lane.mark)).fetchall()
+
+        return self.read(work)
+
+    def drop_set_aside(self, lane: Lane) -> None:
+        """Drop the notes of these memories, and with the last one of all lanes their table."""
+
+        def work(db: Connection) -> None:
+            if db.execute(_SET_ASIDE).fetchone() is None:  # another process was faster
+                return
+            db.execute("DELETE FROM set_aside WHERE service = ? AND mark = ?", (lane.service, lane.mark))
+            if db.execute("SELECT 1 FROM set_aside LIMIT 1").fetchone() is None:
+                db.execute("DROP TABLE set_aside")
+
+        if self.read(lambda db: db.execute(_SET_ASIDE).fetchone()) is not None:
+            self.write(work)
 
     def _note(self, work: Callable[[Connection], T]) -> T:
         # Without an fsync: a power cut may undo it, and then the row is sent once more under the same id.

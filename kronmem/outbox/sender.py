@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import secrets
 import threading
@@ -10,17 +11,16 @@ import time
 from dataclasses import dataclass, field, replace
 
 from kronmem.core import calls, flows
+from kronmem.core.abilities import RemoteService
+from kronmem.core.bodies import MOST_HITS
 from kronmem.core.circuit_breaker import Breaker
-from kronmem.core.exchange import Link, exchange
-from kronmem.core.kronvex import MOST_HITS
-from kronmem.core.kronvex_agents import Names
+from kronmem.core.exchange import Around, Link, exchange
 from kronmem.core.retries import Retry
 from kronmem.errors import KronmemError, NotFoundError, StatusError
 from kronmem.models import Memory
 from kronmem.outbox import policy
 from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.queue_file import Lane
-from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.outbox.rows import Waiting
 from kronmem.transport.call_spans import delivered
 from kronmem.transport.drive import Transport, drive
@@ -29,10 +29,8 @@ log = logging.getLogger("kronmem")
 
 PAUSED = 300.0
 """A refused key or a used-up plan is tried again after this time, as an outage is: somebody may have corrected it."""
-FOR_REPAIRS = 10.0
-"""Seconds, the default deadline of a call, that a row has at the vendor's server however hasty the client is."""
 RESTORE_AGAIN = 5.0
-"""Seconds after which restoring is tried again while the service or the file is out of reach."""
+"""Seconds after which restoring is tried again."""
 
 
 @dataclass(eq=False)
@@ -44,10 +42,10 @@ class Sender:
     transport: Transport
     breaker: Breaker
     timeout: float
-    names: Names = field(default_factory=Names)
+    remote: RemoteService
     paused_until: float = 0.0
-    restored_until: float = 0.0
-    """Until then nobody looks again for memories that a repair has set aside."""
+    restore_at: float = 0.0
+    """When to restore again the memories that a repair of 0.2 has left deleted."""
     left: bool = False
     told_stranded: bool = False
     """Were rows of this service under another key looked for, and named?"""
@@ -57,18 +55,12 @@ class Sender:
     """When it last failed on a row, by the row's number."""
     link: Link = field(init=False)
     _lane: tuple[int, Lane] | None = None
-    _restoring: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _restoring: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         # One attempt each, past the client's breaker: the outbox has its own, longer patience.
         patient, once = Breaker(limit=1_000_000_000, address=self.breaker.address), Retry(attempts=1)
-        self.link = Link(time.monotonic, random.random, once, patient, names=self.names)
-
-    def join(self, file: OutboxFile) -> None:
-        """Note repairs in this file itself: a thread that outlives its client must not make it take part anew."""
-        within = file.within(self.timeout)
-        self.link.journal = OutboxJournal(lambda: (within, self.lane(within)))
+        self.link = Link(time.monotonic, random.random, self.remote, once, patient)
 
     def lane(self, file: OutboxFile) -> Lane:
         """The rows that are this sender's; each file is asked once."""
@@ -79,8 +71,8 @@ class Sender:
 
     @property
     def patience(self) -> float:
-        """Seconds for one row: nobody waits for it, and a repair at the vendor's server takes several requests."""
-        return max(self.timeout, FOR_REPAIRS) if self.names.vendor else self.timeout
+        """Seconds for one row: nobody waits for it."""
+        return max(self.timeout, self.remote.repair_time)
 
     def remember(self, row: Waiting, draft: calls.Draft, timeout: float) -> Memory:
         """Send the memory of a row as it is to be stored now, once."""
@@ -94,28 +86,25 @@ class Sender:
         except NotFoundError:
             return
 
-    def restore(self, timeout: float) -> None:
-        """Bring back memories that a repair of a killed process has set aside; failed ones are tried again later."""
-        ends = time.monotonic() + timeout
-        if not self._is_to_restore():
-            while self._restoring and time.monotonic() < ends:
-                time.sleep(0.002)  # another thread is at it: who asked for a flush finds them restored
+    def restore(self, file: OutboxFile, timeout: float) -> None:
+        """Restore once the memories that a repair of 0.2 had deleted for a moment when its process ended."""
+        if self.left or not self._restoring.acquire(timeout=max(timeout, 0.0)):
             return
         try:
-            drive(flows.recover(self.link, timeout), self.transport)
-        except KronmemError as error:
-            self.restored_until = time.monotonic() + RESTORE_AGAIN
-            log.warning("memories that were set aside for a moment wait to be restored (%s)", error)
+            if time.monotonic() < self.restore_at:
+                return
+            self.restore_at = time.monotonic() + RESTORE_AGAIN
+            around, lane = Around(self.link, time.monotonic() + timeout), self.lane(file)
+            for agent_id, memory_id in file.set_aside(lane):
+                try:
+                    drive(self.remote.vendor.restore(agent_id, memory_id, around), self.transport)
+                except KronmemError as error:
+                    log.warning("memories that an earlier version has set aside wait to be restored (%s)", error)
+                    return
+            file.drop_set_aside(lane)
+            self.restore_at = math.inf
         finally:
-            self._restoring = False
-
-    def _is_to_restore(self) -> bool:
-        with self._lock:
-            if self.left or self._restoring or time.monotonic() < self.restored_until:
-                return False
-            self._restoring = True
-            self.restored_until = time.monotonic() + PAUSED
-            return True
+            self._restoring.release()
 
     def wait(self) -> float:
         """Seconds for which nothing should be sent: the key was refused, or the circuit breaker is open."""

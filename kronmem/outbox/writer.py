@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kronmem import fork_safety, tracing
 from kronmem.core import calls, flows, inputs
+from kronmem.core.abilities import RemoteService
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Event, Flow, Link, Pause, exchange, local
-from kronmem.core.kronvex_agents import Names
 from kronmem.core.retries import Retry
 from kronmem.errors import (
     ConfigError,
@@ -33,7 +33,6 @@ from kronmem.errors import (
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
 from kronmem.outbox.lease import LEASE
-from kronmem.outbox.repair_journal import OutboxJournal
 from kronmem.transport.call_spans import delivered
 from kronmem.transport.drive import CLOSED, Transport
 
@@ -82,13 +81,12 @@ class OutboxWriter:
         transport: Callable[[], Transport],
         breaker: Breaker,
         timeout: float,
-        names: Names | None = None,
+        remote: RemoteService,
     ) -> None:
         self.path = os.path.abspath(path)
         self._service, self._key = service, key
         self._make_transport, self._breaker, self._timeout = transport, breaker, timeout
-        self._names = names or Names()
-        self.journal = OutboxJournal(self._opened, exists=self.exists)
+        self._remote = remote
         self._joined: tuple[Delivery, Sender] | None = None
         self._closed = False
         self._told = False
@@ -402,7 +400,7 @@ class OutboxWriter:
             if self._closed:  # by another thread: a second delivery would outlive the client
                 raise ConfigError(CLOSED)
             if self._joined is None:
-                way = (self._make_transport(), self._breaker, self._timeout, self._names)
+                way = (self._make_transport(), self._breaker, self._timeout, self._remote)
                 sender = Sender(self._service, self._key, *way)
                 self._joined = delivery_thread.join(self.path, lambda: OutboxFile(self.path)), sender
             return self._joined
@@ -423,9 +421,6 @@ class OutboxWriter:
         ends = time.monotonic() + timeout
         lane = sender.lane(working.file.within(timeout))
         return question(working.file.within(ends - time.monotonic()), lane)
-
-    def _opened(self) -> tuple[OutboxFile, Lane]:
-        return self.ask(lambda file, lane: (file, lane), self._timeout)
 
     def change(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
         """The same for an answer upon which there may be something to deliver at once."""

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from kronmem import tracing
-from kronmem.core.calls import Draft, MemoryFilter
+from kronmem.core.calls import ContextQuery, Draft, MemoryFilter, RecallQuery
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Flow, Step
-from kronmem.core.kronvex_lookups import ContextQuery, RecallQuery
 from kronmem.core.memory_json import WirePage
 from kronmem.core.paging import Walk
 from kronmem.core.wire import Request

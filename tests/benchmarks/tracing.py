@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable
 
 from kronmem import Client
+from kronmem.core.abilities import RemoteService
 from kronmem.core.calls import recall
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, exchange
 from kronmem.core.filters import MemoryFilter
+from kronmem.kronvex import Kronvex
 from kronmem.transport.call_spans import Tracer
 from tests.benchmarks.measure import Row, Times, in_turn, installed, repeated
 
@@ -47,7 +49,7 @@ def _guard(rounds: int, state: str) -> list[float]:
     """A round is the mean of many; the first state must be measured before anybody loads the API."""
     if state == "loaded without a provider":
         import opentelemetry.trace  # noqa: F401 -- loading it is the state
-    link = Link(time.monotonic, lambda: 0.0)
+    link = Link(time.monotonic, lambda: 0.0, RemoteService(Kronvex()))
     flow = exchange(recall("ada", "tea", 5, MemoryFilter(), None, most=20), link, 10.0)
     tracer = Tracer("sqlite://", Breaker(), lambda text: text)
 

@@ -15,12 +15,13 @@ from tests.core.test_exchange import Clock, Steps, link
 
 NO_ROUTE = Reply(404, b'{"detail":"Not Found"}')
 ROW = b'{"id":"m1","content":"text"}'
+LISTED = Reply(200, b'{"memories":[%s],"total":1}' % ROW)
 LONG = "x" * 150_000
 PARTS = Reply(200, b'{"value":"kronmem-parts:00000000:2"}')
 DONE = Reply(200, b"{}")
 QUESTIONS: dict[str, tuple[Callable[[Link], Any], list[Reply]]] = {
-    "get": (lambda to: flows.get("a", "m1", to, 10.0), [NO_ROUTE, Reply(200, ROW)]),
-    "history": (lambda to: flows.history("a", "m1", to, 10.0), [NO_ROUTE, NO_ROUTE, Reply(200, ROW)]),
+    "get": (lambda to: flows.get("a", "m1", to, 10.0), [NO_ROUTE, Reply(200, ROW), LISTED]),
+    "history": (lambda to: flows.history("a", "m1", to, 10.0), [NO_ROUTE, NO_ROUTE, Reply(200, ROW), LISTED]),
     "describe": (
         lambda to: flows.describe("a", {"metadata": {"x": 1}}, to, 10.0),
         [Reply(200, b'{"id":"a","name":"a"}'), Reply(200, b'{"id":"a","name":"a","metadata":{"x":1}}')],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -23,13 +24,15 @@ from kronmem import (
     UnavailableError,
 )
 from kronmem.core import calls, flows
+from kronmem.core.abilities import RemoteService
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, Pause, exchange
-from kronmem.core.kronvex_agents import Resolver
 from kronmem.core.paging import Walk
 from kronmem.core.retries import RetryBudget
 from kronmem.core.retry_after import retry_after
 from kronmem.core.wire import Reply, Request
+from kronmem.kronvex import Kronvex
+from kronmem.kronvex.agents import Resolver
 
 RECALL = calls.recall("alice", "question", 5, calls.MemoryFilter(), None, most=20)
 FORGET = calls.forget("alice", "m1")
@@ -77,8 +80,12 @@ class Steps:
         return self.flow.throw(answer) if isinstance(answer, TransportError) else self.flow.send(answer)
 
 
-def link(clock: Clock, **options: Any) -> Link:
-    return Link(clock, lambda: 1.0, **options)
+def link(clock: Clock, *, version: tuple[int, ...] | None = None, missing: Iterable[str] = (), **options: Any) -> Link:
+    return Link(clock, lambda: 1.0, RemoteService(Kronvex(), version, missing=set(missing)), **options)
+
+
+def vendor_of(known: Link) -> Kronvex:
+    return cast("Kronvex", known.service.vendor)
 
 
 def steps(call: Any, *answers: Any, timeout: float = 10.0, **options: Any) -> Steps:
@@ -224,7 +231,7 @@ def test_a_look_up_that_a_signal_breaks_off_at_its_first_step_is_nobodys(
         patched.setattr(Resolver, work, interrupt)
         with pytest.raises(Interrupted):
             Steps(exchange(remember, known, 10), clock, NO_UUID, only, one_agent, only).run()
-    assert known.names.flights == {}
+    assert vendor_of(known).flights == {}
     found = Reply(200, b'[{"id":"u2","name":"alice"}]')
     assert Steps(exchange(RECALL, known, 10), clock, NO_UUID, found, FOUND).run() == []
 
@@ -275,7 +282,7 @@ def test_a_refused_creation_is_an_error_unless_someone_else_made_it() -> None:
 def test_an_agent_that_vanished_is_looked_up_again() -> None:
     clock = Clock()
     known = link(clock)
-    known.names.ids["alice"] = "old"
+    vendor_of(known).ids["alice"] = "old"
     played = Steps(exchange(RECALL, known, 10), clock, NO_AGENT, agents(("new", "alice", 1)), FOUND)
     assert played.run() == []
     assert [request.path.split("/")[4:] for request in played.requests] == [["old", "recall"], [], ["new", "recall"]]
@@ -416,7 +423,7 @@ def test_a_service_without_batches_is_asked_one_by_one_from_then_on() -> None:
 
 def test_a_batch_that_breaks_half_way_says_what_was_stored() -> None:
     clock = Clock()
-    known = link(clock, retry=Retry(attempts=1), lacks={"batch"})
+    known = link(clock, retry=Retry(attempts=1), missing=["remember_many"])
     drafts = [calls.Draft("alice", f"id-{n}", f"text {n}") for n in range(3)]
     played = Steps(
         flows.remember_many(drafts, known, 10, []), clock, Reply(201, b'{"id":"m0","content":"t"}'), Reply(402, b"{}")

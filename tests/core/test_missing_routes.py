@@ -11,7 +11,6 @@ import pytest
 from kronmem.api.version import HEADER
 from kronmem.core import calls, flows, state
 from kronmem.core.exchange import Link
-from kronmem.core.kronvex_agents import Names
 from kronmem.core.wire import Reply
 from kronmem.errors import NotFoundError
 from tests.core.test_exchange import Clock, Steps, link
@@ -33,17 +32,17 @@ QUESTIONS: dict[str, Callable[[Link], Any]] = {
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_404_in_front_of_a_kronmem_service_is_an_error_and_teaches_nothing(name: str) -> None:
     clock = Clock()
-    known = link(clock, names=Names(current=True))
+    known = link(clock, version=(0, 2))
     played = Steps(QUESTIONS[name](known), clock, OF_A_PROXY)
     with pytest.raises(NotFoundError):
         played.run()
     assert len(played.requests) == 1
-    assert known.lacks == set()
+    assert known.service.missing == set()
 
 
 def test_calls_that_a_service_lacked_are_tried_again_once_a_kronmem_answers() -> None:
     clock = Clock()
-    upgraded = link(clock, lacks={"history"})
+    upgraded = link(clock, missing=["history"])
     row = b'{"id":"m1","content":"new"}'
     assert len(Steps(flows.history("a", "m1", upgraded, 10.0), clock, Reply(200, row, {HEADER: "2"})).run()) == 1
     two = Reply(200, b'{"memories":[%s,{"id":"m0","content":"old"}]}' % row, {HEADER: "2"})

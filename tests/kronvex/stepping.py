@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
 from kronmem import TransportError
-from kronmem.core import calls, flows
+from kronmem.core import calls
+from kronmem.core.abilities import RemoteService
 from kronmem.core.exchange import Link, Local, exchange
 from kronmem.core.retries import Retry
-from kronmem.core.steps import Aside
 from kronmem.core.wire import Reply, Request
+from kronmem.kronvex import Kronvex
 from tests.services import KronvexServer
 from tests.services.loopback import Recorded
 
@@ -22,50 +23,10 @@ class Killed(BaseException):
 
 
 @dataclass
-class Disk:
-    """A journal that outlives its process."""
-
-    entries: list[Aside] = field(default_factory=list)
-    forgotten: list[Aside] = field(default_factory=list)
-
-    def put(self, entry: Aside) -> None:
-        self.entries.append(entry)
-
-    def clear(self, entry: Aside) -> bool:
-        self.entries = [one for one in self.entries if one != entry]
-        return entry in self.forgotten
-
-    def take_over(self, left: Aside, entry: Aside) -> bool:
-        there = left in self.entries
-        self.entries = [entry if one == left else one for one in self.entries]
-        self.forgotten += [entry] if left in self.forgotten else []
-        return there
-
-    def give_back(self, entry: Aside) -> None:
-        """It is listed all the time."""
-
-    def noted(self, agent_id: str) -> list[Aside]:
-        return [one for one in self.entries if one.agent_id == agent_id]
-
-    def forget(self, entry: Aside) -> bool:
-        same = [one for one in self.entries if (one.agent_id, one.memory_id) == (entry.agent_id, entry.memory_id)]
-        marked = [one for one in same if one not in self.forgotten]
-        self.forgotten += marked
-        return bool(marked)
-
-    def is_forgotten(self, entry: Aside) -> bool:
-        return entry in self.forgotten
-
-    def unfinished(self) -> list[Aside]:
-        return list(self.entries)
-
-
-@dataclass
 class Process:
-    """One process: what it knows is gone when it is killed, what is on disk and at the server is not."""
+    """One process: what it knows is gone when it is killed, what is at the server is not."""
 
     server: KronvexServer
-    disk: Disk | None
     kill_before: int | None = None
     cancelled: bool = False
     """Only the call is given up, as by a cancelled task or an interrupt: its flow hears of it."""
@@ -73,13 +34,10 @@ class Process:
 
     def __post_init__(self) -> None:
         clock = count()
-        self.link = Link(lambda: next(clock) * 1e-6, lambda: 1.0, Retry(attempts=1), journal=self.disk)
+        self.link = Link(lambda: next(clock) * 1e-6, lambda: 1.0, RemoteService(Kronvex()), Retry(attempts=1))
 
     def call(self, call: Any) -> Any:
         return self.drive(exchange(call, self.link, 10.0))
-
-    def recover(self) -> None:
-        self.drive(flows.recover(self.link, 10.0))
 
     def drive(self, flow: Any) -> Any:
         try:

@@ -89,8 +89,8 @@ def test_the_first_minutes_of_a_user_work_with_every_habit_on_a_demo_key(kind: s
 
 def walk_through(client: Any) -> None:
     """The calls of a first session: every one answers as with any other service."""
-    for session in ("one", "two"):
-        client.remember("alice", "Prefers tea over coffee", "preference", session_id=session, tags=["drinks"])
+    for session, drink in (("one", "coffee"), ("two", "milk")):
+        client.remember("alice", f"Prefers tea over {drink}", "preference", session_id=session, tags=["drinks"])
     decided = client.remember("alice", "The release train leaves on Thursdays", "decision")
     assert [one.session_id for one in client.memories("alice", tags=["drinks"])] == ["two", "one"]
     assert [hit.content for hit in client.recall("alice", "release train", memory_type="decision")] == [decided.content]

@@ -11,7 +11,7 @@ import textwrap
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import anyio
@@ -19,9 +19,11 @@ import pytest
 
 from kronmem import AsyncClient, Client, DeadlineError, QuotaError
 from kronmem.core import calls
+from kronmem.core.abilities import RemoteService
 from kronmem.core.exchange import Link, Pause, exchange
-from kronmem.core.kronvex_agents import Flight
 from kronmem.core.wire import Reply
+from kronmem.kronvex import Kronvex
+from kronmem.kronvex.agents import Flight
 from tests.kronvex.stepping import Killed, Process, draft
 from tests.services import KronvexServer
 from tests.shells import shell
@@ -108,7 +110,7 @@ def test_processes_that_race_end_on_the_oldest_agent(tmp_path: Path) -> None:
 
 
 def test_a_resolution_that_fails_or_is_given_up_is_taken_over() -> None:
-    link = Link(lambda: 0.0, lambda: 1.0)
+    link = Link(lambda: 0.0, lambda: 1.0, RemoteService(Kronvex()))
     no_uuid = Reply(422, b'{"detail":[{"type":"uuid_parsing","loc":["path","agent_id"]}]}')
     listed = Reply(200, json.dumps([{"id": "u1", "name": "alice", "created_at": None}]).encode())
     recall = calls.recall("alice", "question", 5, calls.MemoryFilter(), None, most=20)
@@ -125,7 +127,7 @@ def test_a_resolution_that_fails_or_is_given_up_is_taken_over() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads, which is the point
 def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have() -> None:
     with Client("http://127.0.0.1:9", api_key="kv-x") as client:
-        names = client._wiring.link.names
+        names = cast("Kronvex", client._wiring.link.service.vendor)
         names.flights["alice"] = Flight()
         child = os.fork()
         if child == 0:
@@ -137,8 +139,9 @@ def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have() -> No
 
 def test_whoever_waits_for_a_resolution_keeps_its_own_deadline() -> None:
     now = 0.0
-    link = Link(lambda: now, lambda: 1.0)
-    link.names.flights["alice"] = Flight()
+    vendor = Kronvex()
+    vendor.flights["alice"] = Flight()
+    link = Link(lambda: now, lambda: 1.0, RemoteService(vendor))
     flow = exchange(calls.recall("alice", "question", 5, calls.MemoryFilter(), None, most=20), link, 1.0)
     next(flow)
     step = flow.send(Reply(422, b'{"detail":[{"type":"uuid_parsing","loc":["path","agent_id"]}]}'))
@@ -203,7 +206,7 @@ def test_two_first_names_of_two_processes_do_not_share_the_one_agent() -> None:
     for mine in range(1, 100):
         for others in range(1, 14):
             server = KronvexServer(plan="demo")
-            first, second = Process(server, None, mine), Process(server, None, others)
+            first, second = Process(server, mine), Process(server, others)
             flows = [Half(first, "alice"), Half(second, "bob")]
             for flow in (*flows, *flows):  # each up to its step, then each to its end
                 flow.go_on()
@@ -238,7 +241,7 @@ class Half:
 def test_a_kill_at_any_step_of_a_first_store_leaves_one_agent_for_the_next_process(plan: str) -> None:
     for kill_before in range(100):
         server = KronvexServer(plan=plan)
-        doomed, wanted = Process(server, None, kill_before), draft("alice", "mine", "alpha bravo")
+        doomed, wanted = Process(server, kill_before), draft("alice", "mine", "alpha bravo")
         try:
             doomed.call(calls.remember(wanted))
         except Killed:
@@ -246,7 +249,7 @@ def test_a_kill_at_any_step_of_a_first_store_leaves_one_agent_for_the_next_proce
         else:
             assert kill_before > 4
             break
-        Process(server, None).call(calls.remember(wanted))
+        Process(server).call(calls.remember(wanted))
         mine = [agent for agent in server.agents if agent.owner == server.key]
         assert [(agent.name, len(agent.rows)) for agent in mine] == [("alice", 1)], kill_before
     else:

@@ -180,7 +180,7 @@ def test_a_kill_at_any_step_leaves_duplicates_that_the_next_process_removes(how:
         theirs = row(agent, "alpha bravo", session_id="s", metadata=mark("k2"))
         everything = calls.recall("alice", "alpha bravo", 5, calls.MemoryFilter(), None, most=20)
         call = calls.forget("alice", first.id) if how == "forget" else everything
-        doomed, heir = Process(server, None, kill_before), Process(server, None)
+        doomed, heir = Process(server, kill_before), Process(server)
         try:
             doomed.call(call)
         except Killed:
@@ -237,6 +237,27 @@ def test_an_own_type_is_found_behind_20_closer_memories(server: KronvexServer, c
     assert sent == ["POST recall", "GET memories"]
     assert [one.body["memory_type"] for one in server.requests if one.path.endswith("/recall")] == ["fact"]
     assert server.requests[-1].query["memory_type"] == "fact"
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0])
+@pytest.mark.parametrize(
+    ("mine", "within"),
+    [
+        ({"metadata": mark("k1", tags=["mine"])}, {"tags": ["mine"]}),
+        ({"metadata": mark("k1", type="decision")}, {"memory_type": "decision"}),
+        ({"metadata": mark("k1")}, {"memory_type": "fact"}),
+        ({"metadata": mark("k1"), "created_at": START.replace(year=2020)}, {"until": "2021-01-01"}),
+    ],
+)
+def test_a_memory_is_found_behind_30_closer_ones_by_any_filter_and_a_threshold_of_0(
+    client: Any, alice: Agent, mine: Any, within: Any, threshold: float | None
+) -> None:
+    row(alice, "the red car is in the yard", memory_type="fact", **mine)
+    for number in range(30):
+        other = "decision" if within.get("memory_type") == "fact" else "recipe"
+        row(alice, "where is the red car", memory_type="fact", metadata=mark(f"k2{number}", type=other))
+    found = client.recall("alice", "where is the red car", threshold=threshold, **within)
+    assert contents(found) == ["the red car is in the yard"]
 
 
 def test_a_filter_with_a_threshold_shows_scored_memories_only(client: Any, alice: Agent) -> None:

@@ -81,15 +81,17 @@ def test_the_counts_of_an_import_add_up_to_its_lines_and_are_true(server: Kronve
         {"content": "Ours already with a dot"},
         {"content": "alpha bravo", "session_id": "one"},
         {"content": "alpha bravo", "session_id": "two"},
-        {"content": "alpha bravo", "session_id": "two"},
+        {"content": "alpha bravo", "session_id": "one"},
+        {"content": "alpha bravo"},
         {"content": "over", "expires_at": "2020-01-01T00:00:00Z"},
     ]
     stdin = "".join(json.dumps({"agent_id": "alice", **one}) + "\n" for one in wanted)
     ended = run("import", "--json", "--url", server.url, stdin=stdin)
     assert ended.exit_code == 1
-    assert "not stored by kronmem" in ended.stderr
+    assert "'stored by somebody else'" in ended.stderr
+    assert "'alpha bravo'" in ended.stderr
     counts = json.loads(ended.stdout)
-    assert counts == {"imported": 2, "already_there": 2, "expired": 1, "refused": 1, "state": 0}
+    assert counts == {"imported": 2, "already_there": 2, "expired": 1, "refused": 2, "state": 0}
     assert len(alice.kept()) == 2 + counts["imported"]
 
 

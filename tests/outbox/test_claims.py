@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from kronmem import Client, DeadlineError
+from kronmem.core.abilities import RemoteService
 from kronmem.core.calls import Draft
 from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Flow, Local
 from kronmem.core.steps import Step
 from kronmem.core.wire import Reply, Request
+from kronmem.kronvex import Kronvex
 from kronmem.outbox.delivery_thread import Delivery
 from kronmem.outbox.lease import LEASE
 from kronmem.outbox.policy import Delay
@@ -60,7 +62,7 @@ class Recording:
 
 
 def sender(transport: Recording, timeout: float = 10.0) -> Sender:
-    return Sender("http://s", "", transport, Breaker(), timeout)
+    return Sender("http://s", "", transport, Breaker(), timeout, RemoteService(Kronvex()))
 
 
 # ── cancelled ────────────────────────────────────────────────────────────────────────────────────────────────────

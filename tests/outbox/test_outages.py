@@ -14,6 +14,7 @@ from kronmem import Client
 from kronmem.core.calls import Draft
 from kronmem.core.status_errors import status_error
 from kronmem.core.wire import Reply
+from kronmem.kronvex import Kronvex
 from kronmem.outbox import policy, sender
 from kronmem.outbox.delivery_thread import Delivery
 from kronmem.outbox.queue import OutboxFile
@@ -290,8 +291,9 @@ def test_a_service_that_hangs_costs_one_deadline_and_not_every_callers(kind: str
 def test_kronvex_counts_anew_at_midnight(date: str, seconds: float) -> None:
     body = b'{"detail": {"error": "daily_quota_exceeded", "message": "used up"}}'
     headers = {"retry-after": "86400", **({"date": date} if date else {})}
-    assert status_error(Reply(429, body, headers, at=86_400 * 100 - 7200.0)).retry_after == seconds
-    assert status_error(Reply(429, b'{"detail": "Rate limit"}', headers)).retry_after == 86_400
+    refused = Kronvex().received(Reply(429, body, headers, at=86_400 * 100 - 7200.0))
+    assert status_error(refused).retry_after == seconds
+    assert status_error(Kronvex().received(Reply(429, b'{"detail": "Rate limit"}', headers))).retry_after == 86_400
 
 
 def test_a_certificate_or_a_closed_way_pauses_and_buries_nothing(tmp_path: Path, monkeypatch: Any) -> None:

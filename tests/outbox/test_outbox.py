@@ -29,8 +29,10 @@ from kronmem import (
     StoreError,
     TransportError,
 )
+from kronmem.core.abilities import RemoteService
 from kronmem.core.calls import Draft
 from kronmem.core.circuit_breaker import Breaker
+from kronmem.kronvex import Kronvex
 from kronmem.outbox.claims import KEPT
 from kronmem.outbox.delivery_thread import Delivery
 from kronmem.outbox.lease import LEASE
@@ -155,7 +157,7 @@ def test_rows_handed_back_to_a_busy_file_are_released_later(file: OutboxFile) ->
             super().release(claimed)
 
     delivery = Delivery(Busy(file.path))
-    sender = Sender("http://s", "k", cast("Transport", None), Breaker(), 1.0, paused_until=math.inf)
+    sender = Sender("http://s", "k", cast("Transport", None), Breaker(), 1.0, RemoteService(Kronvex()), math.inf)
     delivery.hand_back([row])
     delivery._serve(sender)
     assert file.claim(lane) == []
@@ -494,10 +496,10 @@ def test_a_client_closed_while_its_thread_looks_for_repairs_leaves_no_thread_beh
     before, looking, restore = set(threading.enumerate()), threading.Event(), Sender.restore
     client = Client(NOBODY, outbox=tmp_path / "o.db")
 
-    def late(self: Sender, timeout: float) -> None:
+    def late(self: Sender, file: OutboxFile, timeout: float) -> None:
         looking.set()
         until(lambda: client._post is not None and client._post._joined is None)
-        restore(self, timeout)
+        restore(self, file, timeout)
 
     monkeypatch.setattr(Sender, "restore", late)
     client.remember_later("alice", "text")

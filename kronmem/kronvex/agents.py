@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 from pydantic import JsonValue
 
 from kronmem.api.ids import RESERVED
 from kronmem.core import calls
 from kronmem.core.status_errors import detail, read, status_error
-from kronmem.core.steps import Flow, Pause
+from kronmem.core.steps import Asker, Flow, Pause
 from kronmem.core.wire import Call, Reply
 from kronmem.errors import DeadlineError, QuotaError
 from kronmem.models import AgentInfo
 
-U = TypeVar("U")
+T = TypeVar("T")
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.005, 0.1
 """How long a call that waits for another one's resolution sleeps between looks: about a round trip at most."""
@@ -37,56 +37,49 @@ class Flight:
 
 
 @dataclass
-class Names:
-    """The agents of one service and key that this process knows by id, and the kind of that service."""
+class Agents:
+    """The agents of one service and key that this process knows by id."""
 
     notice: Callable[[str], None] = lambda message: None
     ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
     flights: dict[str, Flight] = field(default_factory=lambda: dict[str, Flight]())
-    known_ids: dict[str, dict[str, tuple[frozenset[str], int]]] = field(
-        default_factory=lambda: dict[str, dict[str, tuple[frozenset[str], int]]]()
-    )
-    """By agent and row: the ids of our own and a hash of the words, where `memory_id=` had to look."""
-    vendor: bool = False
-    """A reply has shown that this is the vendor's own server, with all its habits."""
-    current: bool = False
-    """A reply has shown that this is a kronmem of 0.2 or newer, which drops no argument."""
-    outdated: bool = False
-    """The last reply was written by kronmem 0.1."""
 
-    def forget_flights(self) -> None:
-        """Drop resolutions that a thread of the parent had begun: nobody finishes them in a forked child."""
+    def agent_ref(self, agent_id: str) -> str | None:
+        """The id under which the service keeps an agent, where that is known and not its name."""
+        return self.ids.get(agent_id)
+
+    def find_agent(self, call: Call[T], known: str | None, asker: Asker) -> Flow[str | None]:
+        """The id of the agent of a call, made for a write; None: there is none. Under `known` it is there no more."""
+        return Resolver(self, call.agent_id or "", known, call.unknown is None, asker).run()
+
+    def drop_agent(self, agent_id: str) -> None:
+        """An agent was deleted."""
+        self.ids.pop(agent_id, None)
+
+    def after_fork(self) -> None:
+        """Drop the look-ups of other threads, which a forked child does not have."""
         self.flights.clear()
-
-
-class Ask(Protocol):
-    """Send a call with the retries and the deadline of the exchange that needs the id."""
-
-    def __call__(self, call: Call[U], /) -> Flow[Reply]:
-        """The flow that ends with the reply."""
-        ...
 
 
 @dataclass(frozen=True)
 class Resolver:
     """One call's wish for the id of `name`; `stale` is the id under which the service no longer knows it."""
 
-    names: Names
+    agents: Agents
     name: str
     stale: str | None
     create: bool
-    ask: Ask
-    left: Callable[[], float]
+    asker: Asker
 
     def run(self) -> Flow[str | None]:
         """The id, or None when there is no such agent and none may be made; one flight per name."""
         while True:
-            known = self.names.ids.get(self.name)
+            known = self.agents.ids.get(self.name)
             if known is not None and known != self.stale:
                 return known
             mine = Flight()
             try:  # around the entry too: an exception out of a signal handler may come at any point
-                flight = self.names.flights.setdefault(self.name, mine)
+                flight = self.agents.flights.setdefault(self.name, mine)
                 if flight is mine:
                     return (yield from self._fly(mine, self._find_or_make()))
             finally:
@@ -98,42 +91,42 @@ class Resolver:
     def _fly(self, flight: Flight, work: Flow[str | None]) -> Flow[str | None]:
         flight.found = yield from work
         if flight.found is not None:
-            self.names.ids[self.name] = flight.found
+            self.agents.ids[self.name] = flight.found
         else:
-            self.names.ids.pop(self.name, None)
+            self.agents.ids.pop(self.name, None)
         flight.done = True
         return flight.found
 
     def _land(self, key: str, flight: Flight) -> None:
-        if self.names.flights.get(key) is flight:
-            del self.names.flights[key]
+        if self.agents.flights.get(key) is flight:
+            del self.agents.flights[key]
 
     def _wait(self, key: str, flight: Flight) -> Flow[None]:
         pause = _FIRST_LOOK
-        while self.names.flights.get(key) is flight:
-            if self.left() <= 0:
+        while self.agents.flights.get(key) is flight:
+            if self.asker.left() <= 0:
                 raise DeadlineError(f"timed out while another call looked up the agent {self.name!r}", sent=False)
-            yield Pause(min(pause, self.left()))
+            yield Pause(min(pause, self.asker.left()))
             pause = min(pause * 2, _LONGEST_LOOK)
 
     def _find_or_make(self) -> Flow[str | None]:
-        found = oldest_named((yield from self._agents()), self.name)
+        found = oldest_named((yield from self._listed()), self.name)
         if found is not None or not self.create:
             return found
         making = calls.create_agent(self.name)
-        made = yield from self.ask(making)
+        made = yield from self.asker.send(making)
         # Look again, even after a refusal: another process may have made it at the same moment, and
         # whoever looks now must end on the same one, the oldest of that name.
-        there = yield from self._agents()
+        there = yield from self._listed()
         if (found := oldest_named(there, self.name)) is not None:
             return found
         if made.status == 402:
             return (yield from self._adopt(made, there))
         return read(making, made).id
 
-    def _agents(self) -> Flow[list[AgentInfo]]:
+    def _listed(self) -> Flow[list[AgentInfo]]:
         listing = calls.agents()
-        return read(listing, (yield from self.ask(listing)))
+        return read(listing, (yield from self.asker.send(listing)))
 
     # ── a plan of one agent ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,7 +136,7 @@ class Resolver:
             raise _quota(refused, there)
         mine = Flight()
         try:
-            while (flight := self.names.flights.setdefault(_ADOPTING, mine)) is not mine:
+            while (flight := self.agents.flights.setdefault(_ADOPTING, mine)) is not mine:
                 yield from self._wait(_ADOPTING, flight)
             return (yield from self._fly(mine, self._rename(refused)))
         finally:
@@ -155,7 +148,7 @@ class Resolver:
         Another process may do so for another name at the same moment, and nothing at the server is atomic. Whoever
         marks it last finds it renamed, or the other one finds its mark gone: never do both go on.
         """
-        there = yield from self._agents()
+        there = yield from self._listed()
         only = there[0] if len(there) == 1 else None
         if only is None or only.memory_count or _marked(only) not in (None, self.name):
             raise _quota(refused, there)
@@ -169,14 +162,16 @@ class Resolver:
             yield from self._changed(renamed, {"name": other})
         if (renamed.name, _marked(renamed)) != (self.name, self.name):
             raise _quota(refused, [renamed])
-        self.names.notice(f"this key's plan allows one agent: its empty agent {only.name!r} is now named {self.name!r}")
+        self.agents.notice(
+            f"this key's plan allows one agent: its empty agent {only.name!r} is now named {self.name!r}"
+        )
         return renamed.id
 
     def _changed(self, agent: AgentInfo, fields: dict[str, JsonValue]) -> Flow[AgentInfo]:
         """Change an agent; the answer is how it is afterwards, whoever else changed it."""
         changing = calls.update_agent(agent.id, fields)
-        changed = read(changing, (yield from self.ask(changing)))
-        return next((one for one in (yield from self._agents()) if one.id == agent.id), changed)
+        changed = read(changing, (yield from self.asker.send(changing)))
+        return next((one for one in (yield from self._listed()) if one.id == agent.id), changed)
 
 
 def _marked(agent: AgentInfo) -> str | None:

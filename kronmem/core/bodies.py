@@ -1,30 +1,7 @@
-"""The vendor's two dialects at once: that of its tutorials and that of its server.
+"""The bodies of a store and of a search: both dialects of Kronvex at once, and what kronmem's own service reads. Pure.
 
 Bodies carry both sets of field names; replies are read from either. Data without a field there (our types, tags,
-the client id) travels under one reserved metadata key and comes back under its own name. Pure.
-
-The server's habits, and the module that handles each:
-
-habit                                                               handled in
-------------------------------------------------------------------- ------------------------------------------------
-ids are UUIDs; agents are made by name, not atomically              kronvex_agents: one resolution per name and process
-a demo key has one agent and allows one                             kronvex_agents: the empty one gets the user's name
-any id that reads as a UUID is 404, not 422                         kronvex_agents: a 404 about it looks for the name
-other types are refused, episodic ones re-classified                kronvex_types, memory_json
-a text is folded into any like row: session, words, dead or alive   kronvex_storing: compared, set aside, restored
-a row that is set aside is seen by nobody                           kronvex_asides: restored, or marked by forget
-pin, tags, lifetime of a repeat are dropped                         kronvex_storing: PATCH, or stored anew
-a PATCH changes no metadata, where own type and pin may be          kronvex_changes: PATCH, or stored anew
-a newer text hides like ones of every session, pinned ones aside    kronvex_bodies.for_server: sessions are pinned
-a text that cannot be embedded is 503, as in an outage              kronvex_storing: a probe tells them apart
-a stalled store and its repeat are both stored                      kronvex_lookups: shown once, surplus deleted
-recall cuts at 20 before tags and own types are looked at           kronvex_lookups: the rest from the listing
-a name in the query adds rows past every filter                     filters.keep, kronvex_lookups
-inject-context holds superseded text, ignores session and type      calls.inject_context: made from the memories
-the listing shows superseded rows                                   paging
-ids are the server's own, and no route reads one memory             kronvex_lookups: by metadata, by the listing
-a used-up day says Retry-After 86400 and ends at midnight UTC       retry_after
-every 50th store merges like rows without session, tags and id      said: by forget and README; pinned ones are spared
+the client id) travels under one reserved metadata key and comes back under its own name.
 """
 
 from __future__ import annotations
@@ -36,7 +13,6 @@ from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.core.filters import MemoryFilter
-from kronmem.core.kronvex_types import is_known, sent_type, stored_type
 
 MOST_HITS = 20
 """The server refuses a larger top_k."""
@@ -113,3 +89,31 @@ def times(within: MemoryFilter) -> dict[str, str]:
     """The bounds of a read in time, as our own service takes them."""
     bounds = {"since": within.since, "until": within.until}
     return {name: time.isoformat() for name, time in bounds.items() if time is not None}
+
+
+# ── types ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# The server keeps these as they are. It re-classifies an unpinned "episodic" by a model of its own,
+# and refuses every other name, so those travel in the metadata.
+_KNOWN = frozenset({"semantic", "procedural", "fact", "preference", "context"})
+_STAND_IN = {"decision": "fact", "episodic": "episodic"}
+
+
+def is_known(memory_type: str) -> bool:
+    """Does the server store this type as it is?"""
+    return memory_type in _KNOWN
+
+
+def is_kept(memory_type: str) -> bool:
+    """Does the server know this type, once a memory is stored?"""
+    return memory_type in _KNOWN or memory_type == "episodic"
+
+
+def stored_type(memory_type: str) -> str:
+    """The type under which the server stores a memory of this one."""
+    return memory_type if memory_type in _KNOWN else _STAND_IN.get(memory_type, "context")
+
+
+def sent_type(memory_type: str | None) -> str | None:
+    """The type to filter by at the server; None where its own names cannot tell: it re-classifies episodic ones."""
+    return None if memory_type is None or memory_type == "episodic" else stored_type(memory_type)
