@@ -10,7 +10,6 @@ from pydantic import JsonValue
 from kronmem.core import inputs
 from kronmem.core import state as flows
 from kronmem.core.exchange import Flow, Link
-from kronmem.transport.call_spans import propagated
 from kronmem.transport.drive import AsyncTransport, Transport, adrive, drive
 
 T = TypeVar("T")
@@ -60,7 +59,7 @@ class State:
 
     def _drive(self, flow: Flow[T]) -> T:
         self._check()
-        return drive(propagated(flow), self._transport)
+        return drive(flow, self._transport)
 
 
 class AsyncState:
@@ -109,4 +108,4 @@ class AsyncState:
 
     async def _drive(self, flow: Flow[T]) -> T:
         self._check()
-        return await adrive(propagated(flow), self._transport)
+        return await adrive(flow, self._transport)

@@ -19,11 +19,11 @@ from weakref import WeakValueDictionary
 from pydantic import SecretStr
 from typing_extensions import Unpack
 
-from kronmem import settings
+from kronmem import settings, tracing
 from kronmem.api import limits
 from kronmem.core import calls, flows, inputs
 from kronmem.core.circuit_breaker import Breaker
-from kronmem.core.exchange import Link
+from kronmem.core.exchange import Event, Link
 from kronmem.core.kronvex_agents import Names
 from kronmem.core.options import ChangeOptions, ReadFilters, WriteOptions
 from kronmem.core.redaction import Redact, redacted
@@ -32,7 +32,6 @@ from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
-from kronmem.transport.call_spans import Tracer
 from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class Wiring:
             self.link.names.current = self._given is None
         self._redact = redact
         self._embed = _encoder(embed)
-        self.tracer = Tracer(self.settings.url, breaker, self.redacted)
+        self.tracer = tracing.Tracer(self.settings.url, self.redacted)
 
     def _names(self) -> Names:
         """One set of names per service and key in this process: clients share each resolution, the outbox too."""
@@ -283,6 +282,7 @@ class Wiring:
         return said.model_copy(update={"breaker": self.link.breaker.state, **known})
 
     def _changed(self, state: str) -> None:
+        tracing.note(Event("kronmem.breaker", {"kronmem.breaker.state": state}))
         if state == "open":
             log.warning("circuit breaker open for %s: calls fail at once until it answers again", self.link.address)
         elif state == "closed":

@@ -19,9 +19,10 @@ PACKAGE = Path(__file__).parent.parent / "kronmem"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
-    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "fork_safety", "tracing"},
+    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "fork_safety"},
     {"api"},
     {"core"},
+    {"tracing"},
     {"transport", "engine"},
     {"outbox"},
     {"wiring", "client", "async_client", "agent_memory", "state"},
