@@ -35,8 +35,9 @@ from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
 
 if TYPE_CHECKING:
-    from kronmem.transport.httpx import HttpxTransport
+    from kronmem.transport.httpx import HttpxTransport, Injected
     from kronmem.transport.local import LocalTransport
+    from kronmem.transport.target import Target
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)
@@ -142,12 +143,14 @@ class Wiring:
             return self._given
         if self.settings.embedded:
             return self._local()
-        from kronmem.transport.httpx import Injected
-        from kronmem.transport.pool import HttpTransport
         from kronmem.transport.target import Target
 
         target = Target(self.settings.url, self.settings.key)
-        return HttpTransport(target) if self._given is None else Injected(target, cast("HttpxTransport", self._given))
+        if self._given is not None:
+            return self._injected(target)
+        from kronmem.transport.pool import HttpTransport
+
+        return HttpTransport(target)
 
     def async_transport(self) -> AsyncTransport:
         """The awaiting way to the service."""
@@ -155,13 +158,19 @@ class Wiring:
             return self._given
         if self.settings.embedded:
             return self._local()
-        from kronmem.transport.async_pool import AsyncHttpTransport
-        from kronmem.transport.httpx import Injected
         from kronmem.transport.target import Target
 
         target = Target(self.settings.url, self.settings.key)
-        given = self._given
-        return AsyncHttpTransport(target) if given is None else Injected(target, cast("HttpxTransport", given))
+        if self._given is not None:
+            return self._injected(target)
+        from kronmem.transport.async_pool import AsyncHttpTransport
+
+        return AsyncHttpTransport(target)
+
+    def _injected(self, target: Target) -> Injected:
+        from kronmem.transport.httpx import Injected
+
+        return Injected(target, cast("HttpxTransport", self._given))
 
     def _local(self) -> LocalTransport:
         from kronmem.transport.local import open_postgres, open_sqlite

@@ -34,7 +34,7 @@ LAYERS = [
 ]
 ONLY_IN = {
     "httpx": {"transport/httpx.py", "transport/tls.py"},
-    "httpcore": {"transport/httpx.py"},
+    "httpcore": set[str](),
     "h11": set[str](),
     "sqlite3": {
         "sqlite_file",

@@ -13,7 +13,6 @@ import anyio
 
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
-from kronmem.transport import httpx
 from kronmem.transport.connection import AsyncConnection
 from kronmem.transport.drive import CLOSED
 from kronmem.transport.failures import crowded
@@ -25,7 +24,7 @@ class _Waiter:
     """A call that waits for a connection, and the connection when there is one."""
 
     def __init__(self) -> None:
-        self.handed: AsyncConnection | httpx.AsyncMockedConnection | None = None
+        self.handed: AsyncConnection | None = None
         self.event = anyio.Event()
 
 
@@ -71,8 +70,8 @@ class _Pool:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._census = Census(lambda: httpx.async_connection(target))
-        self._idle = Idle[AsyncConnection | httpx.AsyncMockedConnection]()
+        self._census = Census(lambda: AsyncConnection(target))
+        self._idle = Idle[AsyncConnection]()
         self._waiting: deque[_Waiter] = deque()
         self._closed = False
 
@@ -86,7 +85,7 @@ class _Pool:
         finally:
             self._give_back(connection)
 
-    async def _wait(self, request: Request, deadline: float) -> AsyncConnection | httpx.AsyncMockedConnection:
+    async def _wait(self, request: Request, deadline: float) -> AsyncConnection:
         waiter = _Waiter()
         self._waiting.append(waiter)
         try:
@@ -103,7 +102,7 @@ class _Pool:
                 self._give_back(waiter.handed)
         raise crowded(self._target, request, IN_FLIGHT)
 
-    def _give_back(self, connection: AsyncConnection | httpx.AsyncMockedConnection) -> None:
+    def _give_back(self, connection: AsyncConnection) -> None:
         if self._closed or not connection.rested:
             connection.close()
         if not self._waiting:

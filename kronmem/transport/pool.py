@@ -17,7 +17,6 @@ from weakref import ref
 
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
-from kronmem.transport import httpx
 from kronmem.transport.connection import Connection
 from kronmem.transport.drive import CLOSED
 from kronmem.transport.failures import crowded
@@ -122,9 +121,9 @@ class HttpTransport:
         self._begin()
 
     def _begin(self) -> None:
-        self._census = Census(lambda: httpx.connection(self._target))
-        self._idle = Idle[Connection | httpx.MockedConnection]()
-        self._waiting: deque[SimpleQueue[Connection | httpx.MockedConnection]] = deque()
+        self._census = Census(lambda: Connection(self._target))
+        self._idle = Idle[Connection]()
+        self._waiting: deque[SimpleQueue[Connection]] = deque()
         self._pid = os.getpid()  # last: whoever reads it in a forked child finds nothing of the parent's
 
     def send(self, request: Request) -> Reply:
@@ -140,13 +139,13 @@ class HttpTransport:
         finally:
             self._give_back(connection)
 
-    def _take(self, request: Request, deadline: float) -> Connection | httpx.MockedConnection:
+    def _take(self, request: Request, deadline: float) -> Connection:
         if self._waiting:  # first come, first served
             return self._wait(request, deadline)
         return self._idle.take() or self._census.add() or self._wait(request, deadline)
 
-    def _wait(self, request: Request, deadline: float) -> Connection | httpx.MockedConnection:
-        handed: SimpleQueue[Connection | httpx.MockedConnection] = SimpleQueue()
+    def _wait(self, request: Request, deadline: float) -> Connection:
+        handed: SimpleQueue[Connection] = SimpleQueue()
         self._waiting.append(handed)
         try:
             while (left := deadline - time.monotonic()) > 0:
@@ -161,7 +160,7 @@ class HttpTransport:
                 self._give_back(handed.get_nowait())
         raise crowded(self._target, request, IN_FLIGHT)
 
-    def _give_back(self, connection: Connection | httpx.MockedConnection) -> None:
+    def _give_back(self, connection: Connection) -> None:
         if self._closed or not connection.rested:
             connection.close()
         try:

@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 import httpx
 import pytest
-import respx
 
 from kronmem import ConfigError, DeadlineError, ReplyError, Retry
 from kronmem.transport import pool
@@ -52,16 +51,6 @@ def test_a_body_is_not_collected_beyond_its_bound(kind: str) -> None:
         with pytest.raises(ReplyError, match="larger than 8 MB"):
             client.recall("a", "question")
     assert body.taken == 9
-
-
-@given_up
-def test_a_mocked_body_is_not_collected_beyond_its_bound(kind: str) -> None:
-    body = Stream(b"x" * 2**20, 100)
-    with respx.mock(base_url=URL) as mock, shell(kind, URL, outbox=False) as client:
-        mock.post(path__regex="/recall$").mock(return_value=httpx.Response(200, stream=body))
-        with pytest.raises(ReplyError, match="larger than 8 MB"):
-            client.recall("a", "question")
-    assert body.taken < 100
 
 
 def test_a_body_that_drips_in_ends_with_the_deadline(kind: str) -> None:
