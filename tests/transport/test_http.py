@@ -545,7 +545,7 @@ class Late:
 def test_a_connection_that_comes_to_rest_while_its_client_is_closed_is_closed_too() -> None:
     transport = HttpTransport(Target("http://127.0.0.1:1", None))
     late = Late(transport)
-    transport._give_back(late)  # type: ignore[arg-type] # as much of a Connection as is used
+    transport._stock.give_back(late)  # type: ignore[arg-type] # as much of a Connection as is used
     assert late.closed
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -12,8 +11,6 @@ import httpx
 import pytest
 
 from kronmem import ConfigError, DeadlineError, ReplyError, Retry
-from kronmem.transport import pool
-from kronmem.transport.target import Target
 from tests.shells import shell
 
 URL = "http://memory.example"
@@ -101,23 +98,3 @@ def test_every_call_of_a_closed_client_is_refused_whoever_made_its_transport(kin
                 call(client)
                 pytest.fail(f"{name} was carried out")
     assert len(asked) == 1
-
-
-def test_a_forked_child_is_not_said_to_have_begun_while_it_holds_what_is_the_parents(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    transport = pool.HttpTransport(Target("http://127.0.0.1:9", None))
-    parents = transport._idle
-    transport._pid = -1  # as a child finds it
-    seen: list[bool] = []
-
-    def census(*given: Any) -> Any:
-        seen.append(transport._pid == os.getpid() and transport._idle is parents)
-        return made(*given)
-
-    made = pool.Census
-    monkeypatch.setattr(pool, "Census", census)
-    transport._after_fork()
-    assert seen == [False]
-    assert transport._pid == os.getpid()
-    assert transport._idle is not parents
