@@ -8,14 +8,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.sqlite_file.failures import FileMovedError, is_busy, translated
 from kronmem.sqlite_file.opening import FileSchema, SetConnection, connect, identity, prepare, secure
-from kronmem.sqlite_file.rename_lock import in_place
 
 MEMORY = ":memory:"
 _POOL = 8
@@ -120,18 +119,11 @@ class SqliteFile:
                 connection.close()
             self._door.inside.pop(visit, None)
 
-    def _shut(self, connection: SetConnection) -> None:
-        with self._in_place():  # the last one to close deletes the write-ahead log by its name
-            connection.close()
-
-    def _in_place(self) -> AbstractContextManager[None]:
-        return contextlib.nullcontext() if self._path == MEMORY else in_place(self._path)
-
     def close_at_rest(self, timeout: float) -> bool:
         """Close once no other thread is inside; False, and open as before, if one stays for longer.
 
-        A file is renamed only then: another one opened at its path beside the old index of the write-ahead log would
-        truncate that index under whoever has it mapped, which ends the process.
+        Only then may another one be opened at its path: beside an old index of the write-ahead log it would truncate
+        that index under a thread that has it mapped, which ends the process.
         """
         self._closed = True
         if self._at_rest(timeout):
@@ -147,7 +139,7 @@ class SqliteFile:
     def _close_idle(self) -> None:
         with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
             while True:
-                self._shut(self._idle.pop())
+                self._idle.pop().close()
 
     @contextmanager
     def transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[SetConnection]:
@@ -230,7 +222,7 @@ class SqliteFile:
 
     def _drop(self, connection: SetConnection) -> None:
         self._open.discard(connection)
-        self._shut(connection)
+        connection.close()
 
     def _take(self, ends: float) -> SetConnection:
         if self._closed:
@@ -246,10 +238,6 @@ class SqliteFile:
         return self._connect(ends)
 
     def _connect(self, ends: float) -> SetConnection:
-        with self._in_place():
-            return self._opened(ends)
-
-    def _opened(self, ends: float) -> SetConnection:
         if self._path != MEMORY and not self._ready:
             self._read_only = not secure(self._path)
             self._identity = identity(self._path)
