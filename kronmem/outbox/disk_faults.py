@@ -14,7 +14,6 @@ from dataclasses import replace
 from sqlite3 import Connection
 from typing import TypeVar
 
-from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.outbox.schema import SCHEMA
 from kronmem.sqlite_file import DiskFullError, FileMovedError, SqliteFile
@@ -45,7 +44,6 @@ class DurableFile:
         self._busy_until = 0.0
         self._lock = threading.Lock()
         self._file = self._new_file()
-        fork_safety.watch(self)
 
     def close(self) -> None:
         """Release the file."""
@@ -163,14 +161,6 @@ class DurableFile:
         if self.salt is not None:
             schema = replace(schema, create=(*schema.create, f"INSERT INTO salt VALUES(x'{self.salt.hex()}')"))
         return SqliteFile(self.path, schema, self._keep_wal_small)
-
-    def before_fork(self) -> None:
-        """Nothing to do: the file itself comes to rest."""
-
-    def after_fork(self, *, child: bool) -> None:
-        """Give the child a lock of its own."""
-        if child:
-            self._lock = threading.Lock()
 
 
 def _fill(descriptor: int, size: int) -> None:
