@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 from pydantic import JsonValue
 
+from kronmem import tracing
 from kronmem.async_state import AsyncState
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Link, exchange
@@ -344,7 +345,7 @@ class AsyncClient:
             )
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
-        with self._wiring.tracer.around("recall_many"):
+        with tracing.spanned("recall_many", {}):
             done, failed = await afan_out(self._flows(asked), self._transport, inputs.concurrency(concurrency))
             return list(settled(done, failed).values())
 
@@ -384,7 +385,7 @@ class AsyncClient:
             )
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
-        with self._wiring.tracer.around("recall_across"):
+        with tracing.spanned("recall_across", {}):
             done, failed = await afan_out(self._flows(asked), self._transport, inputs.concurrency(concurrency))
             return settled(done, failed)
 
@@ -441,9 +442,9 @@ class AsyncClient:
 
     async def _walk(self, walk: Walk) -> AsyncGenerator[Memory, None]:
         self._awake()
-        with self._wiring.tracer.walking(walk) as observed:
+        with self._wiring.tracer.walking(walk) as span:
             while not walk.done:
-                page = await self._drive(observed(exchange(walk.call(), self._wiring.link, self._timeout)))
+                page = await self._drive(span.carry(exchange(walk.call(), self._wiring.link, self._timeout)))
                 for memory in walk.take(page):
                     yield memory
 
@@ -512,7 +513,7 @@ class AsyncClient:
         Memories of the same id or text stay as they are. At a service other than kronmem it is an `UnsupportedError`.
         """
         restored = 0
-        with self._wiring.tracer.around("restore"):
+        with tracing.spanned("restore", {}):
             for part in self._wiring.exported(memories):
                 restored += await self._run(calls.restore(agent_id, part))
         return restored

@@ -10,7 +10,6 @@ from pydantic import JsonValue
 from kronmem.core import inputs
 from kronmem.core import state as flows
 from kronmem.core.exchange import Flow, Link
-from kronmem.transport.call_spans import propagated
 from kronmem.transport.drive import AsyncTransport, adrive
 
 T = TypeVar("T")
@@ -62,4 +61,4 @@ class AsyncState:
 
     async def _drive(self, flow: Flow[T]) -> T:
         self._check()
-        return await adrive(propagated(flow), self._transport)
+        return await adrive(flow, self._transport)

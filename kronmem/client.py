@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 from pydantic import JsonValue
 
+from kronmem import tracing
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Link, exchange
 from kronmem.core.paging import Walk
@@ -342,7 +343,7 @@ class Client:
             )
             for position, query in enumerate(inputs.strings(queries, "queries"))
         }
-        with self._wiring.tracer.around("recall_many"):
+        with tracing.spanned("recall_many", {}):
             done, failed = fan_out(self._flows(asked), self._transport, inputs.concurrency(concurrency))
             return list(settled(done, failed).values())
 
@@ -382,7 +383,7 @@ class Client:
             )
             for agent_id in inputs.strings(agent_ids, "agent_ids")
         }
-        with self._wiring.tracer.around("recall_across"):
+        with tracing.spanned("recall_across", {}):
             done, failed = fan_out(self._flows(asked), self._transport, inputs.concurrency(concurrency))
             return settled(done, failed)
 
@@ -439,9 +440,9 @@ class Client:
 
     def _walk(self, walk: Walk) -> Iterator[Memory]:
         self._awake()
-        with self._wiring.tracer.walking(walk) as observed:
+        with self._wiring.tracer.walking(walk) as span:
             while not walk.done:
-                page = self._drive(observed(exchange(walk.call(), self._wiring.link, self._timeout)))
+                page = self._drive(span.carry(exchange(walk.call(), self._wiring.link, self._timeout)))
                 yield from walk.take(page)
 
     def get(self, agent_id: str, memory_id: str) -> Memory:
@@ -509,7 +510,7 @@ class Client:
         Memories of the same id or text stay as they are. At a service other than kronmem it is an `UnsupportedError`.
         """
         restored = 0
-        with self._wiring.tracer.around("restore"):
+        with tracing.spanned("restore", {}):
             for part in self._wiring.exported(memories):
                 restored += self._run(calls.restore(agent_id, part))
         return restored

@@ -58,22 +58,6 @@ def watch(one: Forked) -> None:
     _watched[key] = weakref.ref(one, lambda _gone: _watched.pop(key, None))
 
 
-class ForkLock:
-    """A lock that a forked child finds open, for what may be left half done: `with mine.lock:`."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        watch(self)
-
-    def before_fork(self) -> None:
-        """Nothing: it is held for moments, and by somebody always where several threads are at work."""
-
-    def after_fork(self, *, child: bool) -> None:
-        """The thread that held it is not there to release it."""
-        if child:
-            self.lock = threading.Lock()
-
-
 first_use = FirstUse()
 watch(first_use)
 

@@ -13,7 +13,6 @@ from pydantic import JsonValue
 from kronmem.core import inputs
 from kronmem.core import state as flows
 from kronmem.core.exchange import Flow, Link
-from kronmem.transport.call_spans import propagated
 from kronmem.transport.drive import Transport, drive
 
 T = TypeVar("T")
@@ -63,4 +62,4 @@ class State:
 
     def _drive(self, flow: Flow[T]) -> T:
         self._check()
-        return drive(propagated(flow), self._transport)
+        return drive(flow, self._transport)

@@ -19,12 +19,12 @@ from weakref import WeakValueDictionary
 from pydantic import SecretStr
 from typing_extensions import Unpack
 
-from kronmem import settings
+from kronmem import settings, tracing
 from kronmem.api import limits, version
 from kronmem.core import calls, flows, inputs
 from kronmem.core.abilities import RemoteService
 from kronmem.core.circuit_breaker import Breaker
-from kronmem.core.exchange import Link
+from kronmem.core.exchange import Event, Link
 from kronmem.core.options import ChangeOptions, ReadFilters, WriteOptions
 from kronmem.core.redaction import Redact, redacted
 from kronmem.core.retries import Retry
@@ -33,12 +33,12 @@ from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemE
 from kronmem.kronvex import Kronvex
 from kronmem.models import Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
-from kronmem.transport.call_spans import Tracer
 from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
 
 if TYPE_CHECKING:
-    from kronmem.transport.httpx import HttpxTransport
+    from kronmem.transport.httpx import HttpxTransport, Injected
     from kronmem.transport.local import LocalTransport
+    from kronmem.transport.target import Target
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)
@@ -102,7 +102,7 @@ class Wiring:
             self.link.most_hits = limits.MAX_HITS
         self._redact = redact
         self._embed = _encoder(embed)
-        self.tracer = Tracer(self.settings.url, breaker, self.redacted)
+        self.tracer = tracing.Tracer(self.settings.url, self.redacted)
 
     def _service(self) -> RemoteService:
         """One per service and key in this process: clients and the outbox share all that its replies have shown."""
@@ -144,12 +144,14 @@ class Wiring:
             return self._given
         if self.settings.embedded:
             return self._local()
-        from kronmem.transport.httpx import Injected
-        from kronmem.transport.pool import HttpTransport
         from kronmem.transport.target import Target
 
         target = Target(self.settings.url, self.settings.key)
-        return HttpTransport(target) if self._given is None else Injected(target, cast("HttpxTransport", self._given))
+        if self._given is not None:
+            return self._injected(target)
+        from kronmem.transport.pool import HttpTransport
+
+        return HttpTransport(target)
 
     def async_transport(self) -> AsyncTransport:
         """The awaiting way to the service."""
@@ -157,13 +159,19 @@ class Wiring:
             return self._given
         if self.settings.embedded:
             return self._local()
-        from kronmem.transport.async_pool import AsyncHttpTransport
-        from kronmem.transport.httpx import Injected
         from kronmem.transport.target import Target
 
         target = Target(self.settings.url, self.settings.key)
-        given = self._given
-        return AsyncHttpTransport(target) if given is None else Injected(target, cast("HttpxTransport", given))
+        if self._given is not None:
+            return self._injected(target)
+        from kronmem.transport.async_pool import AsyncHttpTransport
+
+        return AsyncHttpTransport(target)
+
+    def _injected(self, target: Target) -> Injected:
+        from kronmem.transport.httpx import Injected
+
+        return Injected(target, cast("HttpxTransport", self._given))
 
     def _local(self) -> LocalTransport:
         from kronmem.transport.local import open_postgres, open_sqlite
@@ -281,6 +289,7 @@ class Wiring:
         return said.model_copy(update={"breaker": self.link.breaker.state, **known})
 
     def _changed(self, state: str) -> None:
+        tracing.note(Event("kronmem.breaker", {"kronmem.breaker.state": state}))
         if state == "open":
             log.warning("circuit breaker open for %s: calls fail at once until it answers again", self.link.address)
         elif state == "closed":

@@ -19,9 +19,10 @@ PACKAGE = Path(__file__).parent.parent / "kronmem"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each may import only what stands in the same layer or an earlier one.
 LAYERS = [
-    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "fork_safety", "tracing"},
+    {"errors", "models", "settings", "text", "semantic", "sqlite_file", "fork_safety"},
     {"api"},
     {"core"},
+    {"tracing"},
     {"kronvex", "transport", "engine"},
     {"outbox"},
     {"wiring", "client", "async_client", "scope", "agent_memory", "async_agent_memory", "state", "async_state"},
@@ -33,7 +34,7 @@ LAYERS = [
 ]
 ONLY_IN = {
     "httpx": {"transport/httpx.py", "transport/tls.py"},
-    "httpcore": {"transport/httpx.py"},
+    "httpcore": set[str](),
     "h11": set[str](),
     "sqlite3": {
         "sqlite_file",

@@ -21,7 +21,6 @@ GENERAL_QUERY = "general context"
 _EXCLUDED = r"\x00-\x1f\x7f-\x9f/\\?#%\u2028\u2029"
 _BAD_ID = re.compile(rf"[{_EXCLUDED}\ud800-\udfff]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 # In ECMA 262, for the document. No JSON text in UTF-8 holds a lone surrogate, and validators refuse a pattern with one.
 ID_PATTERN = rf"^(?!\.{{1,2}}$)[^\s{_EXCLUDED}]([^{_EXCLUDED}]*[^\s{_EXCLUDED}])?$"
@@ -45,8 +44,3 @@ def id_problem(value: str) -> str | None:
 def text_problem(value: str) -> str | None:
     """Return the reason why a store cannot keep this text, or None."""
     return "must not contain NUL or lone surrogates" if _UNSTORABLE.search(value) else None
-
-
-def has_surrogate(value: str) -> bool:
-    """Whether half of a surrogate pair stands alone in the text, so that UTF-8 cannot encode it."""
-    return _SURROGATE.search(value) is not None

@@ -34,11 +34,6 @@ class Validator(Generic[T]):
         self._model = model
         self._adapter: TypeAdapter[T] | None = None
 
-    @property
-    def built(self) -> bool:
-        """Whether a value was read."""
-        return self._adapter is not None
-
     def json(self, body: bytes) -> T:
         """Read JSON."""
         return self._adapter.validate_json(body) if self._adapter else self._first(lambda new: new.validate_json(body))

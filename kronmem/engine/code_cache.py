@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from kronmem import fork_safety
 from kronmem.engine.store import Reader, Space
 from kronmem.engine.vector_scan import Codes
 from kronmem.engine.word_vectors import SIZE, Vector
@@ -83,10 +82,6 @@ class CodeCache:
     """Codes by space. A memory's codes never change under its number unless the space says so."""
 
     def __init__(self) -> None:
-        self._begin()
-        fork_safety.watch(self)
-
-    def _begin(self) -> None:
         self._kept: OrderedDict[int, CachedCodes] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -103,14 +98,6 @@ class CodeCache:
         kept.catch_up(rows, space)
         self._make_room()
         return kept
-
-    def before_fork(self) -> None:
-        """Nothing: what other threads are at work on is left to them."""
-
-    def after_fork(self, *, child: bool) -> None:
-        """Read again in the child: another thread may have been in the middle of a change."""
-        if child:
-            self._begin()
 
     def _make_room(self) -> None:
         with self._lock:

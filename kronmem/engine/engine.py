@@ -6,6 +6,7 @@ memory say the same.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -33,7 +34,6 @@ from kronmem.engine.remembering import (
 )
 from kronmem.engine.store import Erased, Filter, NewRow, Page, Reader, Row, Space, StateValue, Store, Totals, Writer
 from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
-from kronmem.fork_safety import ForkLock
 
 ANY_TIME = -1.0
 """Whatever was there before."""
@@ -62,7 +62,7 @@ class Engine:
         self._embedder = Embedder(store, embed) if embed else None
         self._filler = Filler(store)
         self._codes = CodeCache()
-        self._tally = ForkLock()
+        self._tally = threading.Lock()
         self._sweeps = self._swept = 0
 
     def _now(self) -> float:
@@ -100,7 +100,7 @@ class Engine:
             return kept, rows.count(space, now) if space else 0, swept, new
 
         kept, count, swept, new = self._store.commit(work, place.timeout)
-        with self._tally.lock:
+        with self._tally:
             self._sweeps, self._swept = self._sweeps + 1, self._swept + swept
         if self._embedder:
             self._embedder.add(new)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +16,6 @@ from functools import lru_cache
 from importlib import import_module, util
 from types import ModuleType
 from typing import Protocol, cast
-
-from kronmem.fork_safety import ForkLock
 
 MAX_TERM = 64
 """Longer tokens are cut: nobody asks for more, and keys in the index stay small."""
@@ -119,22 +118,31 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str, /) -> str: ...
 
 
-def _english() -> _Stemmer:
+def _english() -> type[_Stemmer]:
     """Snowball's English stemmer, without the thirty other languages that importing the package would load."""
     found = util.find_spec("snowballstemmer")
     alias = ModuleType(f"{__package__}.snowball")
     alias.__path__ = list(found.submodule_search_locations or ()) if found else []
     sys.modules[alias.__name__] = alias
     try:
-        return cast("_Stemmer", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer())
+        return cast("type[_Stemmer]", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer)
     except ImportError:  # a package without files of its own, as in some bundles; never PyStemmer's, of any version
         from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # ships no types
 
-        return cast("_Stemmer", EnglishStemmer())
+        return cast("type[_Stemmer]", EnglishStemmer)
 
 
-_stemmer = _english()
-_stemming = ForkLock()  # the stemmer keeps its word in itself
+_EnglishStemmer = _english()
+
+
+class _Stemming(threading.local):
+    """A stemmer for each thread: it keeps its word in itself."""
+
+    def __init__(self) -> None:
+        self.stemmer = _EnglishStemmer()
+
+
+_stemming = _Stemming()
 
 
 @lru_cache(maxsize=65536)
@@ -142,8 +150,7 @@ def stem(word: str) -> str:
     """The Snowball English stem; words of other languages pass through much as they are."""
     if word.isdigit():  # it is its own stem, and hardly ever one that was seen before
         return word
-    with _stemming.lock:
-        return _stemmer.stemWord(word)
+    return _stemming.stemmer.stemWord(word)
 
 
 def variant_start(term: str) -> str | None:

@@ -1,10 +1,11 @@
-"""The file under the queue: set aside when damaged, drained when the disk is full, not waited for when it is busy."""
+"""The file under the queue: drained when the disk is full, not waited for when it is busy, left alone when damaged."""
 
 from __future__ import annotations
 
 import logging
 import os
 import secrets
+import shlex
 import threading
 import time
 from collections.abc import Callable
@@ -13,10 +14,9 @@ from dataclasses import replace
 from sqlite3 import Connection
 from typing import TypeVar
 
-from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.outbox.schema import SCHEMA
-from kronmem.sqlite_file import ENDINGS, DiskFullError, FileMovedError, SqliteFile, renaming
+from kronmem.sqlite_file import DiskFullError, FileMovedError, SqliteFile
 
 T = TypeVar("T")
 
@@ -44,7 +44,6 @@ class DurableFile:
         self._busy_until = 0.0
         self._lock = threading.Lock()
         self._file = self._new_file()
-        fork_safety.watch(self)
 
     def close(self) -> None:
         """Release the file."""
@@ -62,8 +61,10 @@ class DurableFile:
                 raise
             self._make_room(file, ends)
         except StoreError as error:
-            if error.damaged or isinstance(error, FileMovedError):
-                self._begin_anew(file, error, ends)
+            if isinstance(error, FileMovedError):
+                self._reopen(file, error, ends)
+            elif error.damaged:
+                raise self._damaged(error) from error
             elif self._current() is file:  # else another thread has begun anew and closed the old one under us
                 raise
         return self._once(self._file, begin, synchronous, ends - time.monotonic(), work)
@@ -87,7 +88,7 @@ class DurableFile:
         """How many files this process has used at this path, the one that is there now included."""
         file = self._file
         if file.has_moved():
-            self._begin_anew(file, FileMovedError(self.path), time.monotonic() + timeout)
+            self._reopen(file, FileMovedError(self.path), time.monotonic() + timeout)
         return self._number
 
     def scrub(self, timeout: float) -> bool:
@@ -136,31 +137,20 @@ class DurableFile:
             return
         db.execute(f"PRAGMA wal_autocheckpoint = {max(4, self._room() // PAGE // 2)}")
 
-    # ── damage ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── a file that was moved away, or is damaged ────────────────────────────────────────────────────────────────
 
-    def _begin_anew(self, file: SqliteFile, error: StoreError, ends: float) -> None:
+    def _reopen(self, file: SqliteFile, error: StoreError, ends: float) -> None:
         with self._lock:
             if self._file is not file:  # another thread has done it
                 return
             if not file.close_at_rest(ends - time.monotonic()):
                 raise error
-            try:
-                self._set_aside(file, error, ends)
-            finally:
-                self._file, self._number = self._new_file(), self._number + 1
+            self._file, self._number = self._new_file(), self._number + 1
+        log.error("%s; a new outbox was begun", error)
 
-    def _set_aside(self, file: SqliteFile, error: StoreError, ends: float) -> None:
-        aside = f"{self.path}.damaged-{int(time.time())}-{secrets.token_hex(3)}"
-        with renaming(self.path, ends - time.monotonic()) as alone:
-            if not alone:
-                raise error
-            if file.has_moved():  # by another process that found the damage, or by a person
-                log.error("%s; a new outbox was begun", error)
-                return
-            for ending in ENDINGS:
-                with suppress(FileNotFoundError):
-                    os.rename(self.path + ending, aside + ending)
-        log.error("%s; it was set aside as %s and a new outbox begun", error, aside)
+    def _damaged(self, error: StoreError) -> StoreError:
+        command = f"sqlite3 {shlex.quote(self.path)} .recover"
+        return StoreError(f"{error}: see what can be saved with  {command}  and move it away", damaged=True)
 
     def _current(self) -> SqliteFile:
         with self._lock:  # between closing the old file and opening the new one, neither can be used
@@ -171,14 +161,6 @@ class DurableFile:
         if self.salt is not None:
             schema = replace(schema, create=(*schema.create, f"INSERT INTO salt VALUES(x'{self.salt.hex()}')"))
         return SqliteFile(self.path, schema, self._keep_wal_small)
-
-    def before_fork(self) -> None:
-        """Nothing to do: the file itself comes to rest."""
-
-    def after_fork(self, *, child: bool) -> None:
-        """Give the child a lock of its own."""
-        if child:
-            self._lock = threading.Lock()
 
 
 def _fill(descriptor: int, size: int) -> None:

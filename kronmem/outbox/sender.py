@@ -10,6 +10,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 
+from kronmem import tracing
 from kronmem.core import calls, flows
 from kronmem.core.abilities import RemoteService
 from kronmem.core.bodies import MOST_HITS
@@ -22,7 +23,6 @@ from kronmem.outbox import policy
 from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.queue_file import Lane
 from kronmem.outbox.rows import Waiting
-from kronmem.transport.call_spans import delivered
 from kronmem.transport.drive import Transport, drive
 
 log = logging.getLogger("kronmem")
@@ -77,7 +77,7 @@ class Sender:
     def remember(self, row: Waiting, draft: calls.Draft, timeout: float) -> Memory:
         """Send the memory of a row as it is to be stored now, once."""
         flow = exchange(calls.remember(draft), self.link, timeout)
-        return drive(delivered(flow, draft, self.service, row.origin, row.attempts + 1), self.transport)
+        return drive(tracing.delivered(flow, draft, self.service, row.origin, row.attempts + 1), self.transport)
 
     def forget(self, agent_id: str, memory_id: str, timeout: float) -> None:
         """Take one memory back at the service; if it is not there, so much the better."""

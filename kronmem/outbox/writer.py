@@ -33,7 +33,6 @@ from kronmem.errors import (
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
 from kronmem.outbox.lease import LEASE
-from kronmem.transport.call_spans import delivered
 from kronmem.transport.drive import CLOSED, Transport
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
@@ -360,7 +359,7 @@ class OutboxWriter:
                 continue
             try:
                 flow = exchange(calls.remember(draft), once, ends - link.now())
-                stored = yield from delivered(flow, draft, self._service, row.origin, row.attempts + 1)
+                stored = yield from tracing.delivered(flow, draft, self._service, row.origin, row.attempts + 1)
             except KronmemError as error:
                 if isinstance(error, DeadlineError):
                     self._slow_until = time.monotonic() + SLOW
@@ -433,7 +432,7 @@ class OutboxWriter:
     def _put(self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None, sent: bool) -> None:
         # Arrived once: closed in between, the row waits for the next process and no thread begins anew.
         working, sender = self.arrive()
-        origin = tracing.traceparent() if tracing.listening() else None
+        origin = tracing.headers().get("traceparent")
 
         def put(file: OutboxFile, lane: Lane) -> None:
             file.put(lane, drafts, delay, sent=sent, origin=origin)

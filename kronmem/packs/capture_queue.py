@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from kronmem.fork_safety import LONGEST, watch
 from kronmem.packs.idle_threads import idle_threads
 
 MAX_JOBS = 1000
@@ -32,8 +31,6 @@ class Backlog:
         self._changed = threading.Condition()
         self._working_in: int | None = None
         self._added = self._done = 0
-        self._held = False
-        watch(self)
 
     def add(self, job: Callable[[], None]) -> int | None:
         """Do this after the jobs added before; the answer is its ticket, None when too many wait already.
@@ -63,18 +60,6 @@ class Backlog:
         with self._changed:
             self._changed.wait_for(lambda: not self._jobs, timeout)
             return len(self._jobs)
-
-    def before_fork(self) -> None:
-        """Wait until nobody is in the middle of a change, which takes microseconds."""
-        self._held = self._changed.acquire(timeout=LONGEST)
-
-    def after_fork(self, *, child: bool) -> None:
-        """Let others go on."""
-        if child:
-            self._changed = threading.Condition()
-        elif self._held:
-            self._changed.release()
-        self._held = False
 
     def _start(self) -> None:
         _busy.add(self)

@@ -6,6 +6,7 @@ list only so many keys. An entry costs the same however long the log is.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,6 @@ from typing import Protocol, cast
 from pydantic import JsonValue
 
 from kronmem.errors import InvalidInputError, ReplyError
-from kronmem.fork_safety import ForkLock
 from kronmem.packs.storable_json import storable
 
 Change = tuple[list[str], int | None, JsonValue]
@@ -45,7 +45,7 @@ class ChangeLog:
         self._state, self._key, self._kind = state, key, kind
         self._id: str | None = None
         self._entries, self._unsure = 0, False
-        self._replaced, self._removing = deque[str](), ForkLock()
+        self._replaced, self._removing = deque[str](), threading.Lock()
 
     def read(self) -> dict[str, JsonValue] | None:
         """The head, with the value under "value"; None when there is nothing. A value of 0.1 is its own head."""
@@ -87,7 +87,7 @@ class ChangeLog:
 
     def remove_replaced(self) -> None:
         """Remove the entries of old values, which nobody reads any more. Another thread may append meanwhile."""
-        with self._removing.lock:
+        with self._removing:
             while self._replaced:
                 self._state.delete(self._replaced[0])
                 self._replaced.popleft()

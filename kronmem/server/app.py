@@ -19,12 +19,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kronmem import tracing
 from kronmem.api import paths
 from kronmem.api.routes import AnyRoute, Match, Router
 from kronmem.core.wire import UNAVAILABLE, Reply, Request
 from kronmem.engine.service import Service
 from kronmem.errors import KronmemError, StoreError, TransportError
-from kronmem.server import spans
 from kronmem.server.access_log import LogRequest, ServedRequest, log_as_text
 from kronmem.server.api_keys import Headers, Keys
 from kronmem.server.contracts.botwire import BOTWIRE
@@ -165,7 +165,7 @@ class _Dispatcher:
         if asked[1].route.path in OPEN:  # health touches no store, and never waits behind those who do
             return contract.answer(*asked)
         self._limiter = self._limiter or anyio.CapacityLimiter(_AT_ONCE)
-        return await to_thread.run_sync(spans.answer, contract, *asked, limiter=self._limiter)
+        return await to_thread.run_sync(_traced_answer, contract, *asked, limiter=self._limiter)
 
     def _owner(self, contract: _Keyed, web: WebRequest) -> str | Response:
         if not self._keys.needed:
@@ -181,6 +181,11 @@ class _Dispatcher:
         if seconds := self._wrong_keys.count(address):
             return _problem(contract, 429, "Too many wrong API keys from this address.", retry_after=seconds)
         return _problem(contract, 401, "Invalid or revoked API key.")
+
+
+def _traced_answer(contract: Contract, service: Service, match: Match, request: Request, owner: str) -> Reply:
+    route = contract.stands_for.get(match.route, match.route)
+    return tracing.engine(lambda: contract.answer(service, match, request, owner), route, match.segments)
 
 
 def route_of(scope: Scope) -> str:

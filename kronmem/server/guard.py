@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kronmem import tracing
 from kronmem.api import version
-from kronmem.server import spans
 from kronmem.server.access_log import ServedRequest
 from kronmem.settings import is_loopback
 
@@ -84,14 +83,8 @@ class Guard:
         headers = Headers(scope=scope)
         outgoing = _Outgoing(scope, send, _request_id(headers), self._route_of(scope))
         try:
-            if tracing.listening():
-                with spans.serving(outgoing.method, outgoing.route, headers) as span:
-                    outgoing.trace_id = span.trace_id
-                    try:
-                        await self._answer(scope, receive, outgoing, headers)
-                    finally:
-                        spans.answered(span, outgoing.status)
-            else:
+            with tracing.serving(outgoing.method, outgoing.route, headers, lambda: outgoing.status):
+                outgoing.trace_id = tracing.headers().get("traceparent", "")[3:35]
                 await self._answer(scope, receive, outgoing, headers)
         finally:
             self._finished(outgoing.finished())

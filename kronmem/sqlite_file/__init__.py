@@ -6,6 +6,5 @@ A file that cannot be used is a `StoreError` that names it; it is never replaced
 from kronmem.sqlite_file.failures import DiskFullError, FileMovedError
 from kronmem.sqlite_file.file import MEMORY, SqliteFile
 from kronmem.sqlite_file.opening import ENDINGS, FileSchema
-from kronmem.sqlite_file.rename_lock import renaming
 
-__all__ = ["ENDINGS", "MEMORY", "DiskFullError", "FileMovedError", "FileSchema", "SqliteFile", "renaming"]
+__all__ = ["ENDINGS", "MEMORY", "DiskFullError", "FileMovedError", "FileSchema", "SqliteFile"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from kronmem import fork_safety
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.sqlite_file.failures import FileMovedError, is_busy, translated
 from kronmem.sqlite_file.opening import FileSchema, SetConnection, connect, identity, prepare, secure
-from kronmem.sqlite_file.rename_lock import in_place
-from kronmem.sqlite_file.thread_slots import Slot, Slots
 
 MEMORY = ":memory:"
 _POOL = 8
@@ -26,6 +26,52 @@ REST_AT_FORK = 5.0
 
 _orphans: list[sqlite3.Connection] = []
 """Connections of a parent process. Closing them here could end the parent's locks, so they are kept and never used."""
+
+
+@dataclass(eq=False)
+class Visit:
+    """One transaction and the connection it uses."""
+
+    connection: SetConnection | None = None
+    thread: int = field(default_factory=threading.get_ident)
+
+
+class Door:
+    """At most so many transactions at a time; a fork keeps others out and waits for those inside."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.inside: dict[Visit, None] = {}
+        # Taken by `with` on the lock itself, which no interrupt can part from its release.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._closed = False
+
+    def enter(self, visit: Visit, ends: float) -> bool:
+        """Go in when there is room, at the latest at `ends`; False when there was none."""
+        with self._lock:
+            if not self._changed.wait_for(self._has_room, max(ends - time.monotonic(), 0.0)):
+                return False
+            self.inside[visit] = None
+            return True
+
+    def _has_room(self) -> bool:
+        return not self._closed and len(self.inside) < self._size
+
+    def left(self) -> None:
+        """Wake one that waits, since a place is free."""
+        with self._lock:
+            self._changed.notify()
+
+    def others(self) -> bool:
+        """Is a thread inside besides the calling one?"""
+        return any(visit.thread != threading.get_ident() for visit in list(self.inside))
+
+    def close(self, *, closed: bool = True) -> None:
+        """Let nobody in, or let them in again."""
+        with self._lock:
+            self._closed = closed
+            self._changed.notify_all()
 
 
 class SqliteFile:
@@ -46,12 +92,15 @@ class SqliteFile:
         self._open: weakref.WeakSet[SetConnection] = weakref.WeakSet()
         self._memory: SetConnection | None = None
         """A database in memory lives as long as this connection."""
-        self._slots: Slots[SetConnection] = Slots(1 if path == MEMORY else _POOL, self._reclaim)
+        self._door = self._new_door()
         self._ready = False
         self._read_only = False
         self._closed = False
         self._identity: tuple[int, int] | None = None
         fork_safety.watch(self)
+
+    def _new_door(self) -> Door:
+        return Door(1 if self._path == MEMORY else _POOL)
 
     def close(self) -> None:
         """Close the connections of this process. Later transactions are a `StoreError`."""
@@ -62,25 +111,19 @@ class SqliteFile:
         self._close_memory()
 
     def _close_memory(self) -> None:
-        with self._slots.lock:  # by one thread alone: two that close it at once free it twice, which ends the process
-            if self._slots.others():
-                return
+        # By one thread alone: two that close it at once free it twice, which ends the process.
+        visit = Visit()
+        if self._path == MEMORY and self._door.enter(visit, 0.0):
             connection, self._memory = self._memory, None
-        if connection is not None:
-            connection.close()
-
-    def _shut(self, connection: SetConnection) -> None:
-        with self._in_place():  # the last one to close deletes the write-ahead log by its name
-            connection.close()
-
-    def _in_place(self) -> AbstractContextManager[None]:
-        return contextlib.nullcontext() if self._path == MEMORY else in_place(self._path)
+            if connection is not None:
+                connection.close()
+            self._door.inside.pop(visit, None)
 
     def close_at_rest(self, timeout: float) -> bool:
         """Close once no other thread is inside; False, and open as before, if one stays for longer.
 
-        A file is renamed only then: another one opened at its path beside the old index of the write-ahead log would
-        truncate that index under whoever has it mapped, which ends the process.
+        Only then may another one be opened at its path: beside an old index of the write-ahead log it would truncate
+        that index under a thread that has it mapped, which ends the process.
         """
         self._closed = True
         if self._at_rest(timeout):
@@ -96,48 +139,46 @@ class SqliteFile:
     def _close_idle(self) -> None:
         with contextlib.suppress(IndexError):  # pop() is atomic; a check before it would not be
             while True:
-                self._shut(self._idle.pop())
+                self._idle.pop().close()
 
     @contextmanager
     def transaction(self, begin: str, timeout: float, *, synchronous: str = "FULL") -> Generator[SetConnection]:
         """Begin, yield the connection, commit; undone if the block raises."""
-        ends = time.monotonic() + timeout
-        if (left_over := self._slots.left_over()) is not None:
-            self._reclaim(left_over)
-        slot: Slot[SetConnection] = Slot()
+        ends, visit = time.monotonic() + timeout, Visit()
         with translated(self._path):
             try:
-                connection = self._begun(slot, begin, ends, synchronous)
+                connection = self._begun(visit, begin, ends, synchronous)
                 yield connection
                 connection.execute("COMMIT")
             finally:
-                slot.over = True  # said before anything that an interrupt could prevent
-                self._end(slot)
+                try:
+                    self._put_back(visit)
+                finally:  # at one stroke: an interrupt that keeps the place would hold up every later call
+                    self._door.inside.pop(visit, None)
+                    self._left()
 
     def scrub(self, timeout: float, *, rewrite: bool = False) -> bool:
         """Move everything from the write-ahead log into the file and empty the log; False while a reader holds it.
 
         `rewrite` also removes bytes that were deleted before deleted bytes were overwritten.
         """
-        ends = time.monotonic() + timeout
-        slot: Slot[SetConnection] = Slot()
+        ends, visit = time.monotonic() + timeout, Visit()
         with translated(self._path):
             try:
-                self._enter(slot, ends)
-                slot.connection = connection = self._take(ends)
+                self._enter(visit, ends)
+                visit.connection = connection = self._take(ends)
                 if rewrite and not connection.rewritten(ends):
                     return False
                 return not connection.value("PRAGMA wal_checkpoint(TRUNCATE)", ends)
             finally:
-                slot.over = True
-                self._end(slot)
+                self._end(visit)
 
-    def _begun(self, slot: Slot[SetConnection], begin: str, ends: float, synchronous: str) -> SetConnection:
+    def _begun(self, visit: Visit, begin: str, ends: float, synchronous: str) -> SetConnection:
         while True:
-            self._enter(slot, ends)
+            self._enter(visit, ends)
             stretch = min(ends, time.monotonic() + SLICE)
             try:
-                slot.connection = connection = self._take(stretch)
+                visit.connection = connection = self._take(stretch)
                 connection.wait_until(stretch)
                 if begin != "BEGIN":  # a reader need not say how to write
                     connection.commit_with(synchronous)
@@ -147,48 +188,48 @@ class SqliteFile:
             except sqlite3.Error as error:
                 if not is_busy(error) or time.monotonic() >= ends:
                     raise
-            self._end(slot)  # a fork may come in between
+            self._end(visit)  # a fork may come in between
             time.sleep(0.001)
 
-    def _enter(self, slot: Slot[SetConnection], ends: float) -> None:
-        if not self._slots.enter(slot, ends):
+    def _enter(self, visit: Visit, ends: float) -> None:
+        if not self._door.enter(visit, ends):
             raise DeadlineError(f"no connection to {self._path} became free in time", sent=False)
 
-    def _end(self, slot: Slot[SetConnection]) -> None:
-        # In this order an interrupt at any step leaves either the slot to be found again or nothing but garbage.
-        connection = slot.connection
-        if connection is not None and connection in self._open:
-            try:
-                if connection.in_transaction:  # not after an error upon which SQLite has rolled back by itself
-                    connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                self._shut(connection)
-                self._open.discard(connection)
-            slot.connection = None
-            if self._closed:
-                self._shut(connection)
-            elif connection in self._open and connection is not self._memory:
-                self._idle.append(connection)
-        self._slots.leave(slot)
+    def _end(self, visit: Visit) -> None:
+        self._put_back(visit)
+        self._door.inside.pop(visit, None)
+        self._left()
+
+    def _left(self) -> None:
+        self._door.left()
         if self._closed:
             self._close_memory()
 
-    def _reclaim(self, slot: Slot[SetConnection]) -> None:
-        """End a transaction that an interrupt cut off: its frames may live on in a traceback.
+    def _put_back(self, visit: Visit) -> None:
+        connection = visit.connection
+        if connection is None or connection not in self._open:  # a parent process's
+            return
+        try:
+            if connection.in_transaction:  # not after an error upon which SQLite has rolled back by itself
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._drop(connection)
+        visit.connection = None
+        if self._closed and connection is not self._memory:
+            self._drop(connection)
+        elif connection in self._open and connection is not self._memory:
+            self._idle.append(connection)
 
-        Should it still run, below the signal handler that begins another one now, then it fails with a `StoreError`.
-        """
-        connection = slot.connection
-        if connection is None or connection is self._memory:
-            return self._end(slot)
-        self._shut(connection)  # and not used again: the interrupted call may hold on to it
+    def _drop(self, connection: SetConnection) -> None:
         self._open.discard(connection)
-        return self._end(slot)
+        connection.close()
 
     def _take(self, ends: float) -> SetConnection:
         if self._closed:
             raise StoreError(f"{self._path}: the store is closed")
         if self._memory is not None:
+            if self._memory.in_transaction:  # an interrupt came before it was rolled back
+                self._memory.execute("ROLLBACK")
             return self._memory
         if self.has_moved():
             raise FileMovedError(self._path)
@@ -197,10 +238,6 @@ class SqliteFile:
         return self._connect(ends)
 
     def _connect(self, ends: float) -> SetConnection:
-        with self._in_place():
-            return self._opened(ends)
-
-    def _opened(self, ends: float) -> SetConnection:
         if self._path != MEMORY and not self._ready:
             self._read_only = not secure(self._path)
             self._identity = identity(self._path)
@@ -227,15 +264,13 @@ class SqliteFile:
 
     def before_fork(self) -> None:
         """Hold back other threads, let those inside finish, close the file."""
-        self._slots.closed = True
-        if self._slots.lock.acquire(timeout=0.1):  # a thread that saw the door open is inside now
-            self._slots.lock.release()
+        self._door.close()  # a thread that saw it open is inside now
         if self._at_rest(REST_AT_FORK) and self._path != MEMORY:
             self._close_idle()
 
     def _at_rest(self, timeout: float) -> bool:
         ends = time.monotonic() + timeout
-        while self._slots.others():
+        while self._door.others():
             if time.monotonic() >= ends:
                 return False
             time.sleep(0.001)
@@ -243,12 +278,13 @@ class SqliteFile:
 
     def after_fork(self, *, child: bool) -> None:
         """Let threads in again; the child begins without the parent's connections."""
-        self._slots.closed = False
         if child:
             self._start_over()
+        else:
+            self._door.close(closed=False)
 
     def _start_over(self) -> None:
-        self._slots = Slots(1 if self._path == MEMORY else _POOL, self._reclaim)
+        self._door = self._new_door()
         if self._path != MEMORY:  # a copy of memory is the child's own
             _orphans.extend(self._open)
             self._idle, self._open = [], weakref.WeakSet()

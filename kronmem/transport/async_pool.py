@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Callable
 
 import anyio
 
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError
-from kronmem.transport import httpx
 from kronmem.transport.connection import AsyncConnection
 from kronmem.transport.drive import CLOSED
 from kronmem.transport.failures import crowded
-from kronmem.transport.pool import GLANCE, IN_FLIGHT, Census, Idle
+from kronmem.transport.pool import IN_FLIGHT, Stock
 from kronmem.transport.target import Target
 
 
@@ -25,8 +22,19 @@ class _Waiter:
     """A call that waits for a connection, and the connection when there is one."""
 
     def __init__(self) -> None:
-        self.handed: AsyncConnection | httpx.AsyncMockedConnection | None = None
-        self.event = anyio.Event()
+        self.handed: AsyncConnection | None = None
+        self._event: anyio.Event | None = None
+
+    def hand(self, connection: AsyncConnection) -> None:
+        """Go on with this one."""
+        self.handed = connection
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Until there is one."""
+        self._event = anyio.Event()  # most calls need none
+        await self._event.wait()
 
 
 class AsyncHttpTransport:
@@ -71,50 +79,32 @@ class _Pool:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._census = Census(lambda: httpx.async_connection(target))
-        self._idle = Idle[AsyncConnection | httpx.AsyncMockedConnection]()
-        self._waiting: deque[_Waiter] = deque()
-        self._closed = False
+        self._stock = Stock(lambda: AsyncConnection(target))
 
     async def send(self, request: Request) -> Reply:
         """Send once, within `request.timeout`."""
         deadline = time.monotonic() + request.timeout
-        found = None if self._waiting else self._idle.take() or self._census.add()  # first come, first served
-        connection = found or await self._wait(request, deadline)
+        connection = await self._take(request, deadline)
         try:
             return await connection.send(request, deadline)
         finally:
-            self._give_back(connection)
+            self._stock.give_back(connection)
 
-    async def _wait(self, request: Request, deadline: float) -> AsyncConnection | httpx.AsyncMockedConnection:
+    async def _take(self, request: Request, deadline: float) -> AsyncConnection:
         waiter = _Waiter()
-        self._waiting.append(waiter)
+        if (found := self._stock.take(waiter.hand)) is not None:
+            return found
         try:
-            while (left := deadline - time.monotonic()) > 0:
-                with anyio.move_on_after(min(left, GLANCE)):
-                    await waiter.event.wait()
-                found, waiter.handed = waiter.handed or self._idle.take() or self._census.add(), None
-                if found is not None:
-                    return found
+            with anyio.move_on_after(deadline - time.monotonic()):
+                await waiter.wait()
+            found, waiter.handed = waiter.handed, None
+            if found is not None:
+                return found
         finally:
-            with contextlib.suppress(ValueError):
-                self._waiting.remove(waiter)
+            self._stock.give_up(waiter.hand)
             if waiter.handed is not None:
-                self._give_back(waiter.handed)
+                self._stock.give_back(waiter.handed)
         raise crowded(self._target, request, IN_FLIGHT)
-
-    def _give_back(self, connection: AsyncConnection | httpx.AsyncMockedConnection) -> None:
-        if self._closed or not connection.rested:
-            connection.close()
-        if not self._waiting:
-            if not connection.closed:
-                self._idle.put(connection)
-            return
-        if not connection.closed and not connection.reusable:
-            connection.close()
-        waiter = self._waiting.popleft()
-        waiter.handed = self._census.add() if connection.closed else connection
-        waiter.event.set()
 
     async def watch(self, ended: Callable[[], object]) -> None:
         """See that idle connections are closed when their event loop ends.
@@ -129,8 +119,7 @@ class _Pool:
             yield
         finally:
             ended()
-            self._closed = True
-            self._idle.close()
+            self._stock.close()
 
     async def aclose(self) -> None:
         """Close every connection."""

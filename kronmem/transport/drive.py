@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import anyio
 
+from kronmem import tracing
 from kronmem.core.exchange import Flow, Local, Pause, Step
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import KronmemError
@@ -56,6 +57,7 @@ def drive(flow: Flow[T], transport: Transport) -> T:
         step = next(flow)
         while True:
             try:
+                step = tracing.observed(step)
                 reply = transport.send(step) if isinstance(step, Request) else _rest(step)
             except BaseException as error:  # noqa: BLE001 -- the flow decides what to do, cancellation included
                 step = flow.throw(error)
@@ -73,6 +75,7 @@ async def adrive(flow: Flow[T], transport: AsyncTransport) -> T:
         step = next(flow)
         while True:
             try:
+                step = tracing.observed(step)
                 reply = await transport.asend(step) if isinstance(step, Request) else await _arest(step)
             except BaseException as error:  # noqa: BLE001 -- the flow decides what to do, cancellation included
                 step = flow.throw(error)

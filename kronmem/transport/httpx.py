@@ -1,118 +1,25 @@
-"""Requests by httpx or httpcore instead of our own connections: transports that a user passes in, and mocked ones.
-
-A test library (respx) that answers in httpcore's stead is noticed when a connection is made, so a client that has
-none yet, or one that is made inside the mock, is answered by it. Such a connection carries one request.
-"""
+"""Requests through an httpx transport that a user passes in, instead of our own connections."""
 
 from __future__ import annotations
 
 import time
 
 import anyio
-import httpcore
 import httpx
 
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, KronmemError, ReplyError
 from kronmem.transport import headers
 from kronmem.transport.body import Body
-from kronmem.transport.connection import AsyncConnection, Connection
 from kronmem.transport.failures import failure, timed_out
 from kronmem.transport.http1 import names
 from kronmem.transport.target import Target
 
 HttpxTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
 
-_TIMEOUTS = (httpx.TimeoutException, httpcore.TimeoutException, TimeoutError)
-_NOT_SENT = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.ProxyError,
-    httpcore.ConnectError,
-    httpcore.ConnectTimeout,
-)
-_FAILURES = (httpx.RequestError, httpcore.NetworkError, httpcore.ProtocolError, OSError, *_TIMEOUTS)
-
-
-# ── mocked httpcore ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def connection(target: Target) -> Connection | MockedConnection:
-    """A connection of our own, or through httpcore while somebody answers in its stead."""
-    return MockedConnection(target) if _patched(httpcore.HTTPConnection.handle_request) else Connection(target)
-
-
-def async_connection(target: Target) -> AsyncConnection | AsyncMockedConnection:
-    """The same, awaited."""
-    patched = _patched(httpcore.AsyncHTTPConnection.handle_async_request)
-    return AsyncMockedConnection(target) if patched else AsyncConnection(target)
-
-
-def _patched(method: object) -> bool:
-    return not getattr(method, "__globals__", {}).get("__name__", "").startswith("httpcore.")
-
-
-class _Mocked:
-    """A connection that carries one request."""
-
-    rested = reusable = closed = False
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._origin = httpcore.Origin(target.scheme.encode(), target.host.encode(), target.port)
-
-    def _message(self, request: Request) -> httpcore.Request:
-        where = self._target.path(request).encode("ascii")
-        url = httpcore.URL(scheme=self._target.scheme, host=self._target.host, port=self._target.port, target=where)
-        said = headers.headers(self._target, request)
-        return httpcore.Request(
-            request.method, url, headers=said, content=request.body or b"", extensions=_limits(request)
-        )
-
-    def close(self) -> None:
-        """Count no longer; there is nothing to close."""
-        self.closed = True
-
-
-class MockedConnection(_Mocked):
-    """Through httpcore, blocking."""
-
-    def send(self, request: Request, deadline: float) -> Reply:
-        """Send one request and read its reply."""
-        try:
-            with httpcore.HTTPConnection(self._origin) as mocked:
-                response = mocked.handle_request(self._message(request))
-                headers = names(response.headers)
-                body = Body(headers)
-                for chunk in response.iter_stream():
-                    _check_time(deadline)
-                    body.add(chunk)
-                return Reply(response.status, body.bytes(), headers, time.time())
-        except _FAILURES as error:
-            raise _failure(error, request, self._target) from None
-
-
-class AsyncMockedConnection(_Mocked):
-    """Through httpcore, awaited."""
-
-    async def send(self, request: Request, deadline: float) -> Reply:
-        """Send one request and read its reply."""
-        try:
-            with anyio.fail_after(deadline - time.monotonic()):
-                async with httpcore.AsyncHTTPConnection(self._origin) as mocked:
-                    response = await mocked.handle_async_request(self._message(request))
-                    headers = names(response.headers)
-                    body = Body(headers)
-                    async for chunk in response.aiter_stream():
-                        body.add(chunk)
-                    return Reply(response.status, body.bytes(), headers, time.time())
-        except _FAILURES as error:
-            raise _failure(error, request, self._target) from None
-
-
-# ── transports passed in ─────────────────────────────────────────────────────────────────────────────────────────
-
+_TIMEOUTS = (httpx.TimeoutException, TimeoutError)
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_FAILURES = (httpx.RequestError, OSError, *_TIMEOUTS)
 
 _ONLY_AWAITED = (
     "this transport can only be awaited: use it with AsyncClient, whose outbox it cannot empty in the background"
@@ -121,7 +28,7 @@ _ONLY_AWAITED = (
 
 
 class Injected:
-    """Requests through an httpx transport that the user passed in, for tests and special networks."""
+    """Sends by that transport, for tests and special networks; its deadline and bounds are those of our own."""
 
     def __init__(self, target: Target, transport: HttpxTransport) -> None:
         self._target, self._transport = target, transport
@@ -187,5 +94,5 @@ def _failure(error: Exception, request: Request, target: Target) -> KronmemError
     sent = not isinstance(error, _NOT_SENT)
     if isinstance(error, _TIMEOUTS):
         return timed_out(target, request, sent=sent)
-    cause = error.__cause__ or error.__context__ or error  # httpx and httpcore wrap the system's error
+    cause = error.__cause__ or error.__context__ or error  # httpx wraps the system's error
     return failure(target, cause if isinstance(cause, OSError) else error, request, sent=sent)

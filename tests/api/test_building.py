@@ -13,7 +13,7 @@ with Client("sqlite://") as client:
     assert client.recall("a", "tea")
 models = {name: model for name, model in vars(requests).items() if name.endswith("Request")}
 assert len(models) > 8
-assert {name for name, model in models.items() if requests.validator(model).built} == {"RememberRequest", "RecallRequest"}
+assert {name for name, model in models.items() if requests.validator(model)._adapter} == {"RememberRequest", "RecallRequest"}
 assert not {"httpx", "numpy", "asyncio"} & set(__import__("sys").modules)
 """
 AT_ONCE = """

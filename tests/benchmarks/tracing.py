@@ -11,11 +11,10 @@ from collections.abc import Callable
 from kronmem import Client
 from kronmem.core.abilities import RemoteService
 from kronmem.core.calls import recall
-from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, exchange
 from kronmem.core.filters import MemoryFilter
 from kronmem.kronvex import Kronvex
-from kronmem.transport.call_spans import Tracer
+from kronmem.tracing import Tracer
 from tests.benchmarks.measure import Row, Times, in_turn, installed, repeated
 
 CALLS = 100_000
@@ -51,7 +50,7 @@ def _guard(rounds: int, state: str) -> list[float]:
         import opentelemetry.trace  # noqa: F401 -- loading it is the state
     link = Link(time.monotonic, lambda: 0.0, RemoteService(Kronvex()))
     flow = exchange(recall("ada", "tea", 5, MemoryFilter(), None, most=20), link, 10.0)
-    tracer = Tracer("sqlite://", Breaker(), lambda text: text)
+    tracer = Tracer("sqlite://", lambda text: text)
 
     def mean() -> float:
         began = time.perf_counter()

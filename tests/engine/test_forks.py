@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 from kronmem import Client
-from kronmem.engine import terms
-from kronmem.engine.code_cache import CodeCache
 from kronmem.semantic import _Once
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
@@ -51,38 +49,6 @@ def held(lock: Any) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with Client(tmp_path / "memory.db") as client:
-        client.remember("ada", "The violin stands in the hall")
-        yield client
-
-
-def test_while_another_thread_stems_a_word(client: Client) -> None:
-    with held(terms._stemming.lock):
-        assert in_child(lambda: client.remember("ada", "Unprecedented words of a child's own")) == 0
-
-
-def test_while_another_thread_scans(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    caches: list[CodeCache] = []
-    found = CodeCache.of
-
-    def noting(self: CodeCache, *args: Any) -> Any:
-        caches.append(self)
-        return found(self, *args)
-
-    monkeypatch.setattr(CodeCache, "of", noting)
-    assert client.recall("ada", "Which instrument is there?")
-    (kept,) = caches[0]._kept.values()
-    with held(caches[0]._lock), held(kept._lock):
-
-        def work() -> None:
-            client.remember("ada", "The cello is at the repair shop")
-            assert len(client.recall("ada", "Which instrument is there?", threshold=0.0)) == 2
-
-        assert in_child(work) == 0
 
 
 def test_while_a_model_is_busy(tmp_path: Path) -> None:

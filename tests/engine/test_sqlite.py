@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,7 +23,6 @@ from kronmem.engine.sqlite.schema import SCHEMA
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.errors import DeadlineError, StoreError
 from kronmem.sqlite_file import FileSchema, SqliteFile
-from kronmem.sqlite_file.thread_slots import Slot, Slots
 from tests.engine.calling import Caller, calling
 
 
@@ -434,25 +432,6 @@ class Interrupted(BaseException):
 
 
 PLAIN = FileSchema(application_id=1, version=1, create=("CREATE TABLE t(x)",))
-
-
-def test_a_slot_that_an_interrupt_left_serves_a_thread_that_waits_for_it() -> None:
-    reclaimed: list[Slot[sqlite3.Connection]] = []
-
-    def reclaim(slot: Slot[sqlite3.Connection]) -> None:
-        reclaimed.append(slot)
-        slots.leave(slot)
-
-    slots = Slots[sqlite3.Connection](1, reclaim, stale=0.0)
-    left, running = Slot[sqlite3.Connection](), Slot[sqlite3.Connection]()
-    assert slots.enter(running, time.monotonic() + 60)
-    with ThreadPoolExecutor(1) as pool:
-        assert not pool.submit(lambda: slots.enter(Slot(), time.monotonic() + 0.1)).result()
-        slots.leave(running)
-        assert slots.enter(left, time.monotonic() + 60)
-        left.over = True
-        assert pool.submit(lambda: slots.enter(Slot(), time.monotonic() + 60)).result()
-    assert reclaimed == [left]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised inside a destructor

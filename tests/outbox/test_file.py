@@ -359,46 +359,25 @@ def test_a_field_of_a_newer_version_stays_in_the_row_and_the_row_is_delivered(tm
                 assert client.outbox.dead() == []
 
 
-@pytest.mark.parametrize("statement", ["DROP TABLE waiting", "DROP TABLE salt", "DROP TABLE head", "DROP TABLE total"])
-def test_a_missing_table_is_set_aside_and_a_well_service_gets_its_memory(
-    kind: str, tmp_path: Path, statement: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("statement", ["DROP TABLE waiting", "DROP TABLE salt", "DROP TABLE total"])
+def test_a_damaged_outbox_is_named_and_left_alone_and_a_well_service_gets_its_memory(
+    kind: str, tmp_path: Path, statement: str
 ) -> None:
+    path = tmp_path / "o.db"
     with RawServer([keeping]) as server:
-        begun(tmp_path / "o.db", server.url)
-        change(tmp_path / "o.db", statement)
-        with shell(kind, server.url, outbox=tmp_path / "o.db") as client:
+        begun(path, server.url)
+        change(path, statement)
+        with shell(kind, server.url, outbox=path) as client:
             assert not client.remember("alice", "stored").queued
+            with pytest.raises(StoreError, match=r"o\.db.* see what can be saved with  sqlite3 \S+o\.db \.recover"):
+                client.remember_later("alice", "refused")
+            assert {one.name for one in tmp_path.glob("o.db*")} <= {"o.db", "o.db-wal", "o.db-shm", "o.db-reserve"}
+            (tmp_path / "away").mkdir()
+            for one in list(tmp_path.glob("o.db*")):
+                one.rename(tmp_path / "away" / one.name)
             client.remember_later("alice", "later")
             assert asked(client, "flush", 20.0) == 0
             assert texts(server)[-1] == "later"
-    if statement != "DROP TABLE head":  # which is made again from the rows
-        assert len(list(tmp_path.glob("o.db.damaged-*[0-9a-f]"))) == 1
-        assert "set aside" in caplog.text
-
-
-@pytest.mark.slow  # a race of two threads: the delivery sets the file aside while a call is on its way into it
-def test_a_call_waits_while_another_thread_sets_the_file_aside(tmp_path: Path) -> None:
-    for number in range(100):
-        path = tmp_path / f"{number}.db"
-        with RawServer([keeping]) as server:
-            begun(path, server.url)
-            change(path, "DROP TABLE head")
-            with Client(server.url, outbox=path) as client:
-                assert not client.remember("alice", "stored").queued
-                client.remember_later("alice", "later")
-                assert client.outbox.flush(20.0) == 0
-                assert texts(server)[-1] == "later"
-
-
-def test_damage_under_way_is_set_aside_and_rows_of_this_process_stay_its_own(tmp_path: Path) -> None:
-    with RawServer([keeping]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
-        client.remember_later("alice", "before")
-        assert client.outbox.flush(20.0) == 0
-        change(tmp_path / "o.db", "DROP TABLE waiting")
-        client.remember_later("alice", "after")
-        assert client.outbox.flush(20.0) == 0
-        assert texts(server) == ["before", "after"]
-        assert client.outbox.stranded() == []
 
 
 def test_an_outbox_in_a_directory_that_is_a_file_lets_a_well_service_work(kind: str, tmp_path: Path) -> None:

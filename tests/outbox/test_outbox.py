@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import platform
@@ -537,13 +536,14 @@ def test_the_delivery_starts_again_after_a_fork(tmp_path: Path) -> None:
         assert sorted(texts(server)) == ["from the child", "from the parent", "from the parent again"]
 
 
-def test_a_damaged_outbox_is_set_aside_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "o.db").write_bytes(b"this is no database at all" * 100)
+def test_a_file_that_is_no_database_is_not_replaced(tmp_path: Path) -> None:
+    garbage = b"this is no database at all" * 100
+    (tmp_path / "o.db").write_bytes(garbage)
     with RawServer([keeping]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
-        client.remember_later("alice", "text")
-        assert client.outbox.flush(20.0) == 0
-    assert len(list(tmp_path.glob("o.db.damaged-*"))) == 1
-    assert any(record.levelno == logging.ERROR and "set aside" in record.message for record in caplog.records)
+        with pytest.raises(StoreError, match=r"\.recover"):
+            client.remember_later("alice", "text")
+        assert not client.remember("alice", "stored").queued
+    assert (tmp_path / "o.db").read_bytes() == garbage
 
 
 def test_an_outbox_that_cannot_be_written_is_an_explicit_error_and_the_agent_goes_on(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from kronmem import tracing
 from tests.conftest import OWNERS
 from tests.services.in_process import served_in_process
 from tests.tracing.recorder import PROVIDER, RECORDER, Recorder, installed
@@ -22,8 +21,8 @@ def home() -> Iterator[str]:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     """The spans of this test."""
-    monkeypatch.delenv(tracing.SWITCH, raising=False)
-    monkeypatch.delenv(tracing.CONTENT, raising=False)
+    monkeypatch.delenv("KRONMEM_TRACING", raising=False)
+    monkeypatch.delenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", raising=False)
     RECORDER.begin()
     with installed(PROVIDER):
         yield RECORDER

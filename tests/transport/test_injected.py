@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -10,11 +9,8 @@ from typing import Any
 import anyio
 import httpx
 import pytest
-import respx
 
 from kronmem import ConfigError, DeadlineError, ReplyError, Retry
-from kronmem.transport import pool
-from kronmem.transport.target import Target
 from tests.shells import shell
 
 URL = "http://memory.example"
@@ -52,16 +48,6 @@ def test_a_body_is_not_collected_beyond_its_bound(kind: str) -> None:
         with pytest.raises(ReplyError, match="larger than 8 MB"):
             client.recall("a", "question")
     assert body.taken == 9
-
-
-@given_up
-def test_a_mocked_body_is_not_collected_beyond_its_bound(kind: str) -> None:
-    body = Stream(b"x" * 2**20, 100)
-    with respx.mock(base_url=URL) as mock, shell(kind, URL, outbox=False) as client:
-        mock.post(path__regex="/recall$").mock(return_value=httpx.Response(200, stream=body))
-        with pytest.raises(ReplyError, match="larger than 8 MB"):
-            client.recall("a", "question")
-    assert body.taken < 100
 
 
 def test_a_body_that_drips_in_ends_with_the_deadline(kind: str) -> None:
@@ -112,23 +98,3 @@ def test_every_call_of_a_closed_client_is_refused_whoever_made_its_transport(kin
                 call(client)
                 pytest.fail(f"{name} was carried out")
     assert len(asked) == 1
-
-
-def test_a_forked_child_is_not_said_to_have_begun_while_it_holds_what_is_the_parents(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    transport = pool.HttpTransport(Target("http://127.0.0.1:9", None))
-    parents = transport._idle
-    transport._pid = -1  # as a child finds it
-    seen: list[bool] = []
-
-    def census(*given: Any) -> Any:
-        seen.append(transport._pid == os.getpid() and transport._idle is parents)
-        return made(*given)
-
-    made = pool.Census
-    monkeypatch.setattr(pool, "Census", census)
-    transport._after_fork()
-    assert seen == [False]
-    assert transport._pid == os.getpid()
-    assert transport._idle is not parents

@@ -1,4 +1,4 @@
-"""Exceptions out of signal handlers, at any step of a call: no lock stays taken and no connection's place is lost."""
+"""Exceptions out of signal handlers, at any step of a call: no lock stays taken and the next calls are answered."""
 
 from __future__ import annotations
 

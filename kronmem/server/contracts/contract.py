@@ -27,6 +27,8 @@ class Contract:
     """In bytes."""
     patterns: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     """Of those path parameters that are narrower than our ids."""
+    stands_for: Mapping[AnyRoute, AnyRoute] = field(default_factory=lambda: dict[AnyRoute, AnyRoute]())
+    """The routes of our own whose work its memory operations do, for spans."""
 
 
 @dataclass(frozen=True)

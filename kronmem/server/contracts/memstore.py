@@ -236,4 +236,12 @@ def _refuse(reply: Reply) -> NoReturn:
     raise StatusError(message, status=400 if reply.status == 422 else reply.status)
 
 
-MEMSTORE = Contract("Memstore", (REMEMBER, RECALL, LIST, FORGET), answer, keys.bearer, refusal, MAX_BODY)
+MEMSTORE = Contract(
+    "Memstore",
+    (REMEMBER, RECALL, LIST, FORGET),
+    answer,
+    keys.bearer,
+    refusal,
+    MAX_BODY,
+    stands_for={REMEMBER: routes.REMEMBER, RECALL: routes.RECALL, LIST: routes.LIST_MEMORIES, FORGET: routes.FORGET},
+)
