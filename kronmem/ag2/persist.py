@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import cast
 from uuid import UUID
 
 from ag2 import Context, Plugin
-from ag2.events import (
-    BaseEvent,
-    ModelRequest,
-    ModelResponse,
-    TextInput,
-    ToolCallEvent,
-    ToolResultEvent,
-    ToolResultsEvent,
-)
+from ag2.events import BaseEvent, ModelRequest, ModelResponse, ToolCallEvent, ToolResultEvent, ToolResultsEvent
 from ag2.middleware import AgentTurn, BaseMiddleware, LLMCall, Middleware, ToolExecution, ToolResultType
 from anyio import to_thread
 from pydantic import JsonValue
 
 from kronmem import AsyncState, ConfigError, DeadlineError, InvalidInputError, KronmemError, State
+from kronmem.ag2.plugin import words_of
 from kronmem.packs.bounded_call import bounded_async
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.saved_changes import Awaited, ChangeLog
@@ -45,6 +38,12 @@ def persisted(state: AsyncState | State, key: str) -> Plugin:
     return Plugin(middleware=[Middleware(_Saving, conversation=_Conversation(state, key))])
 
 
+class _Record(BaseEvent):
+    """An event as it is stored: AG2 writes the class of an event only where it is inside another one."""
+
+    event: BaseEvent
+
+
 class _Saving(BaseMiddleware):
     """The hooks of one turn."""
 
@@ -57,7 +56,8 @@ class _Saving(BaseMiddleware):
         try:
             return await call_next(event, context)
         finally:
-            await self._conversation.end(context)
+            self._conversation.busy = False
+            await self._conversation.save(context)
 
     async def on_llm_call(self, call_next: LLMCall, events: Sequence[BaseEvent], context: Context) -> ModelResponse:
         await self._conversation.save(context)
@@ -80,70 +80,60 @@ class _Conversation:
         self._writing = threading.Lock()
         self._journal: ChangeLog | None = None
         self._stream: UUID | None = None
-        self._busy = False
+        self.busy = False
         self._stored: list[BaseEvent] = []
         self._length = 0  # of the journal: records that this version cannot read stay in it
 
     async def begin(self, event: BaseEvent, context: Context) -> None:
         """Put the saved events into a stream that is new."""
-        if self._busy:
+        if self.busy:
             raise ConfigError(f"a turn of the conversation {self._key!r} is under way: one plugin, one conversation")
         if context.stream.id != self._stream:
-            await self._resume(event, context)
-        self._busy = True
+            self.busy = True
+            try:
+                await self._resume(event, context)
+            finally:
+                self.busy = False
+        self.busy = True
 
     async def _resume(self, event: BaseEvent, context: Context) -> None:
         self._journal, self._stored, self._length = None, [], 0
         state = Awaited(self._state) if isinstance(self._state, AsyncState) else self._state
         journal = ChangeLog(state, self._key, "conversation")
         try:
-            records = await to_thread.run_sync(partial(self._read, journal), abandon_on_cancel=True)
+            head = await to_thread.run_sync(journal.read, abandon_on_cancel=True)
         except InvalidInputError as error:
             raise ConfigError(str(error)) from None
         except KronmemError as error:
             self._stream = context.stream.id
             self._log.failed(error)
             return
+        records = cast("dict[str, list[JsonValue]]", head["value"]).get("events", []) if head else []
         events = list(await context.stream.history.get_events())
         if records and any(isinstance(one, (ModelRequest, ModelResponse)) for one in events):
             raise ConfigError(f"this stream holds another conversation than the one saved under {self._key!r}")
         if records:
-            saved = [one for one in map(self._event, records) if one is not None]
+            saved = [event for record in records for event in self._events(record)]
             self._stored = _before(saved, event)
             self._length = len(records) - len(saved) + len(self._stored)
             await context.stream.history.replace([*self._stored, *events])
         self._journal, self._stream = journal, context.stream.id
 
-    def _read(self, journal: ChangeLog) -> list[JsonValue]:
-        head = journal.read()
-        if head is None:
-            return []
-        if head.get("kind") != "conversation":
-            raise ConfigError(f"the value saved under {self._key!r} is not a conversation")
-        value = cast("dict[str, list[JsonValue]]", head["value"])
-        return value.get("events", [])
-
-    def _event(self, record: JsonValue) -> BaseEvent | None:
+    def _events(self, record: JsonValue) -> list[BaseEvent]:
         try:
-            name, data = cast("tuple[str, dict[str, JsonValue]]", record)
-            return _classes()[name].from_dict(data)
+            event = cast("_Record", _Record.from_dict(cast("dict[str, JsonValue]", record))).event
         except Exception as error:  # noqa: BLE001 -- another version of AG2 may have written anything
             self._unreadable.failed(error)
-            return None
-
-    async def end(self, context: Context) -> None:
-        """Save the rest of a turn."""
-        self._busy = False
-        await self.save(context)
+            return []
+        # Of a class that cannot be imported AG2 leaves a dict.
+        return [event] if isinstance(event, BaseEvent) else []  # pyright: ignore[reportUnnecessaryIsInstance]
 
     async def save(self, context: Context) -> None:
         """Store the events that are new; never raises."""
-        if self._journal is None or context.stream.id != self._stream:
-            return
-        with self._log.swallowing():
-            events = list(await context.stream.history.get_events())
-            work = partial(self._write, self._journal, events)
-            await bounded_async(partial(to_thread.run_sync, work, abandon_on_cancel=True), TIMEOUT)
+        if self._journal is not None and context.stream.id == self._stream:
+            with self._log.swallowing():
+                work = partial(self._write, self._journal, list(await context.stream.history.get_events()))
+                await bounded_async(partial(to_thread.run_sync, work, abandon_on_cancel=True), TIMEOUT)
 
     def _write(self, journal: ChangeLog, events: list[BaseEvent]) -> None:
         if not self._writing.acquire(timeout=TIMEOUT):
@@ -153,7 +143,8 @@ class _Conversation:
             grown = known <= len(events) and events[known - 1 : known] == self._stored[-1:]
             start, new = (self._length, events[known:]) if grown else (0, events)
             if new or not grown:
-                change = ["events"], start, [_record(event) for event in new]
+                records = [_Record(event=one).to_dict() for one in new]
+                change = ["events"], start, json.loads(json.dumps(records, default=str))
                 journal.append([change]) if journal.begun else journal.begin([change], {})
                 self._stored, self._length = events, start + len(new)
         finally:
@@ -174,26 +165,5 @@ def _before(saved: list[BaseEvent], event: BaseEvent) -> list[BaseEvent]:
     if answers and called <= given:
         return saved
     begun = max((at for at, one in enumerate(saved) if isinstance(one, ModelRequest)), default=0)
-    repeated = begun < len(saved) and _words(saved[begun]) == _words(event) != ""
+    repeated = begun < len(saved) and words_of(saved[begun]) == words_of(event) != ""
     return saved[:begun] if repeated else saved[: asked + 1]
-
-
-def _words(event: BaseEvent) -> str:
-    parts = event.parts if isinstance(event, ModelRequest) else []
-    return "\n".join(part.content for part in parts if isinstance(part, TextInput))
-
-
-def _record(event: BaseEvent) -> JsonValue:
-    plain: JsonValue = json.loads(json.dumps(event.to_dict(), default=str))
-    return [f"{type(event).__module__}.{type(event).__qualname__}", plain]
-
-
-def _classes() -> dict[str, type[BaseEvent]]:
-    """The classes of events by their names: of those that are imported, nothing is imported by a stored name."""
-    return {f"{one.__module__}.{one.__qualname__}": one for one in _descendants(BaseEvent)}
-
-
-def _descendants(kind: type[BaseEvent]) -> Iterator[type[BaseEvent]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _descendants(one)

@@ -57,10 +57,10 @@ class StateSaver:
         self.behind = False
 
     async def read(self) -> JsonObject | None:
-        """The saved state; None when there is none. One that 0.1 saved stands under the key itself."""
+        """The saved state; None when there is none."""
         head = await to_thread.run_sync(self._journal.read, abandon_on_cancel=True)
-        if head is None or not self._journal.begun:
-            return head
+        if head is None:
+            return None
         self._saved = cast("JsonObject", head["value"])
         return cast("JsonObject", to_jsonable_python(self._saved))  # a copy: AutoGen may keep parts of it
 

@@ -92,7 +92,7 @@ class ChatSaver:
         parties: tuple[Agent, ...],
         watched: Sequence[ConversableAgent],
     ) -> None:
-        self.key, self._kind, self._lists, self.parties, self._watched = key, kind, lists, parties, watched
+        self.key, self._lists, self.parties, self._watched = key, lists, parties, watched
         self.drop_last, self._state = drop_last, check_blocking_state(state)
         self._journal = ChangeLog(state, key, kind)
         self._log = LogOnce(f"the saving of the chat {key!r}")
@@ -108,10 +108,8 @@ class ChatSaver:
             raise ConfigError(str(error)) from None
         if head is None:
             return None
-        if head.get("kind") != self._kind:
-            raise ConfigError(f"the value saved under {self.key!r} is not a {self._kind}")
         self.chat_id = cast("str | None", head.get("chat"))
-        return cast("Mapping[str, JsonValue]", head["value"]) if self._journal.begun else head
+        return cast("Mapping[str, JsonValue]", head["value"])
 
     def resumed(self) -> None:
         """Note that the agents hold the saved chat again."""

@@ -53,14 +53,13 @@ class ChangeLog:
         self._replaced, self._removing = deque[str](), ForkLock()
 
     def read(self) -> dict[str, JsonValue] | None:
-        """The head, with the value under "value"; None when there is nothing. A value of 0.1 is its own head."""
+        """The head, with the value under "value"; None when there is nothing. Refuses what is no such journal."""
         head = self._state.get(self._key)
         if head is None:
             return None
-        if not isinstance(head, dict):
+        found = head.get("journal") if isinstance(head, dict) and head.get("kind") == self._kind else None
+        if not isinstance(head, dict) or not isinstance(found, str):
             raise InvalidInputError(f"the value saved under {self._key!r} is not a {self._kind}")
-        if not isinstance(found := head.get("journal"), str):
-            return head
         self._id, self._entries = found, 0
         value: dict[str, JsonValue] = {}
         for changes in self._stored(found):

@@ -172,10 +172,9 @@ def test_old_entries_that_could_not_be_removed_are_removed_later(state: State) -
 
 
 def test_what_is_no_journal_is_told_apart(state: State) -> None:
-    state.set("list", [1, 2])
-    with pytest.raises(InvalidInputError, match="not a chat"):
-        ChangeLog(state, "list", "chat").read()
-    state.set("old", {"kind": "chat", "sides": {}})
-    assert ChangeLog(state, "old", "chat").read() == {"kind": "chat", "sides": {}}
+    for value in ([1, 2], {"kind": "chat", "sides": {}}, {"kind": "conversation", "journal": "x"}):
+        state.set("other", value)
+        with pytest.raises(InvalidInputError, match="the value saved under 'other' is not a chat"):
+            ChangeLog(state, "other", "chat").read()
     with pytest.raises(ReplyError):
         apply({"list": []}, [(["list"], 3, ["a gap"])])
