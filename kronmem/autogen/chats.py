@@ -213,7 +213,7 @@ def _as_seen_by(agent: Agent, message: Message) -> Message:
 
 
 def _as_seen_by_peer(message: Message) -> Message:
-    """The same message on the other side: what one said, the other was told; tool traffic keeps its role."""
+    """The same message in the view of the other side; tool traffic keeps its role."""
     if message.get("role") in ("tool", "function") or _is_call(message):
         return dict(message)
     return {**message, "role": "user" if message.get("role") == "assistant" else "assistant"}

@@ -207,7 +207,7 @@ class ChatSaver:
             self.remove_replaced()
 
     def _is_new(self, lists: Lists) -> bool:
-        """Tell whether something was said since; before a chat has begun anew there is nothing to save."""
+        """Whether there are messages that are not stored; an emptied list alone is nothing to save."""
         known = self._stored
         return any(messages and (at not in known or known[at] != Stored.of(messages)) for at, messages in lists.items())
 

@@ -34,68 +34,6 @@ def state(client: Client) -> State:
     return state
 
 
-KILLED = """
-import asyncio, os, signal, sys
-from kronmem import Client
-from kronmem.autogen import attach_memory, persisted_chat, persisted_group_chat
-from tests.autogen.agents import assistant, manager, user
-from tests.services.openai import OpenAIServer
-
-kind, how, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
-asked = 0
-
-def model(_):
-    global asked
-    asked += 1
-    if asked == at:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return f"Answer number {asked} about the harbour."
-
-client = Client()
-with OpenAIServer(model) as server:
-    ann = user("ann", default_auto_reply="And what else about the harbour?")
-    if kind == "pair":
-        first, second = ann, assistant(server)
-        where = persisted_chat(client.state("ann"), "harbour", first, second)
-    else:
-        first, second = ann, manager(server, [ann, assistant(server, "one"), assistant(server, "other")], max_round=20)
-        where = persisted_group_chat(client.state("ann"), "harbour", second)
-    with where:
-        attach_memory(client.agent("ann"), [first, second], timeout=60)
-        options = {"message": "What is new in the harbour?", "silent": True}
-        if kind == "pair":
-            options["max_turns"] = 20
-        if how == "sync":
-            first.initiate_chat(second, **options)
-        else:
-            asyncio.run(first.a_initiate_chat(second, **options))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pair", "group"])
-@pytest.mark.parametrize("how", ["sync", "async"])
-def test_a_killed_chat_has_stored_and_saved_all_but_the_message_under_way(kind: str, how: str) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, kind, how, "4"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    answers = [f"Answer number {number} about the harbour." for number in (1, 2, 3)]
-    with Client() as client, OpenAIServer(lambda _: "Fine. TERMINATE") as server:
-        stored = {one.content for one in client.memories("ann")}
-        assert {"What is new in the harbour?", *answers} <= stored
-        ann, state = user("ann"), client.state("ann")
-        if kind == "pair":
-            helper = assistant(server)
-            assert put_back(persisted_chat(state, "harbour", ann, helper))
-            said = contents(ann.chat_messages[helper])
-            assert said == contents(helper.chat_messages[ann])
-        else:
-            lead = manager(server, [ann, assistant(server, "one"), assistant(server, "other")])
-            assert put_back(persisted_group_chat(state, "harbour", lead))
-            said = contents(lead.groupchat.messages)
-        assert said[0] == "What is new in the harbour?"
-        assert [one for one in said if one.startswith("Answer")] == answers
-
-
 @pytest.mark.parametrize("kind", ["pair", "group"])
 def test_every_message_is_saved_before_the_model_is_asked_for_the_next(kind: str, chat: Chat) -> None:
     saved = list[int]()
