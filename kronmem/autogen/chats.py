@@ -26,8 +26,8 @@ _COMPARED = ("content", "tool_calls", "tool_responses", "function_call")
 class Resumed:
     """The saved chat that was put back: false when there was none, and unpacks as (speaker, message).
 
-    `message` is the last one and `speaker` its agent; `ended` says whether it ended the chat. A chat that broke off is
-    taken up with `speaker.initiate_chat(…, message=message, clear_history=False)`.
+    `message` is the last one, `speaker` its agent, `ended` true if it ended the chat. A chat that broke off is taken up
+    with `speaker.initiate_chat(…, message=message, clear_history=False)`.
     """
 
     speaker: ConversableAgent | None = None

@@ -131,7 +131,7 @@ class ChatSaver:
         self._journal.remove_replaced()
 
     def save(self) -> None:
-        """Store the new messages; a chat that began anew takes the place of the saved one."""
+        """Store the new messages; a chat that was cleared takes the place of the saved one."""
         lists = self._lists()
         if self._is_new(lists) and not self._continues(lists):
             self.rewrite()
