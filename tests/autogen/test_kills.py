@@ -96,6 +96,7 @@ def test_chats_that_0_2_saved_are_resumed_and_gone_on_with(state: State, chat: C
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # up to ninety processes, one after another
 @pytest.mark.parametrize(("kind", "how"), [("pair", "sync"), ("group", "async")])
 def test_three_days_lose_and_double_nothing_at_whichever_step_each_is_killed(kind: str, how: str) -> None:
     done = subprocess.run(
