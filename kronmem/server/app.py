@@ -159,6 +159,9 @@ class _Dispatcher:
         except KronmemError as error:
             _log.error("%s %s: %s", asked[2].method, type(error).__name__, error)
             return _unusable(contract, error)
+        except Exception:  # noqa: BLE001 -- a server answers every request; the log has the traceback
+            _log.exception("%s request failed", asked[2].method)
+            return _problem(contract, 500, "Internal error; its traceback is in the log of kronmem.server")
         return Response(reply.body, reply.status, headers=dict(reply.headers))
 
     async def _run(self, contract: Contract, asked: _Asked) -> Reply:
