@@ -16,8 +16,9 @@ class LoopGuard:
 
     def check(self) -> None:
         """Look whether an event loop runs in this thread."""
-        asyncio = sys.modules.get("asyncio")  # nobody has a loop who has not loaded it
-        if self.told or asyncio is None or asyncio._get_running_loop() is None:
+        # Without the module there is no loop; while another thread imports it, it may lack the function.
+        running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+        if self.told or running_loop is None or running_loop() is None:
             return
         self.told = True
         log.warning(
