@@ -230,7 +230,7 @@ class Wiring:
             raise InvalidInputError("memories must be a list of Memory, as client.memories() gives them")
         kept.sort(key=_created)
         for start in range(0, len(kept), flows.BATCH):
-            part = kept[start : start + flows.BATCH]
+            part = list(map(calls.restorable, kept[start : start + flows.BATCH]))
             yield part if self._redact is None else [calls.redacted(one, self.redacted) for one in part]
 
     def recall(

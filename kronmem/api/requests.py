@@ -60,6 +60,11 @@ def at_most(most: int) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def _newest(value: object) -> object:
+    """The tags of an exported memory, as many as one may have: kronmem 0.2 let them grow without bound."""
+    return value[-limits.MAX_TAGS :] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType] -- from JSON
+
+
 def _bounded(size: int, value: T) -> T:
     try:
         written = to_json(value, inf_nan_mode="constants")
@@ -171,7 +176,7 @@ class RestoredMemory(RequestModel):
     memory_type: Type = "fact"
     session_id: Id | None = None
     metadata: Metadata = Field(default_factory=dict)
-    tags: Tags = ()
+    tags: Annotated[tuple[Tag, ...], BeforeValidator(_newest)] = ()
     created_at: Time
     updated_at: Time | None = None
     said_at: Time | None = None

@@ -26,6 +26,7 @@ from kronmem import (
     TransportError,
     UnsupportedError,
 )
+from kronmem.api.limits import MAX_TAGS
 from kronmem.cli import connection, errors, import_file, options, printing
 from kronmem.cli.export_format import AgentLine, MemoryLine, StateLine, agent_fields
 from kronmem.cli.import_file import Export
@@ -232,7 +233,7 @@ def _remember(client: Client, line: MemoryLine, now: datetime, memory_id: str | 
             session_id=line.session_id,
             ttl_seconds=line.seconds_left(now),
             pinned=line.pinned,
-            tags=line.tags,
+            tags=line.tags[-MAX_TAGS:],
             metadata=line.metadata,
             memory_id=memory_id,
             role=line.role,

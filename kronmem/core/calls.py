@@ -366,6 +366,13 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
     )
 
 
+def restorable(memory: Memory) -> Memory:
+    """A memory with as many tags as it may have: kronmem 0.2 let them grow without bound."""
+    if len(memory.tags) <= limits.MAX_TAGS:
+        return memory
+    return memory.model_copy(update={"tags": memory.tags[-limits.MAX_TAGS :]})
+
+
 def redacted(memory: Memory, change: Callable[[str], str]) -> Memory:
     """A memory with every text in it changed."""
     metadata, tags = _changed(memory.metadata, change), _changed_tags(memory.tags, change)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from kronmem.api.limits import MAX_TAGS
 from kronmem.engine.bm25 import COMPANY
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.postings import indexed
@@ -147,13 +148,20 @@ def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, said: Row, now:
     """The same text again: its tags and metadata are added, and it counts as said now."""
     new = replace(
         old,
-        tags=tuple(dict.fromkeys((*old.tags, *draft.tags))),
+        tags=_tags(old.tags, draft.tags),
         metadata=draft.metadata or old.metadata,
         expires_at=_later(old.expires_at, _expiry(draft, now)),
         pinned=old.pinned or draft.pinned,
         said_at=max(old.said_at, said.said_at),
     )
     return revised(rows, space, old, new)
+
+
+def _tags(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags of both, without the oldest of the old ones where they are too many."""
+    both = tuple(dict.fromkeys((*old, *new)))
+    newest_first = tuple(dict.fromkeys((*new[::-1], *old[::-1])))
+    return both if len(both) <= MAX_TAGS else newest_first[:MAX_TAGS][::-1]
 
 
 def revised(rows: Writer, space: Space, old: Row, new: Row) -> Row:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
+from kronmem.api.limits import MAX_TAGS
 from kronmem.api.replies import (
     AgentReply,
     ExplanationReply,
@@ -38,7 +39,7 @@ def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool
         "session_id": row.session_id,
         "memory_type": row.memory_type,
         "metadata": row.metadata,
-        "tags": list(row.tags),
+        "tags": list(row.tags[-MAX_TAGS:]),  # kronmem 0.2 kept more
         "created_at": created_at,
         "updated_at": None if row.updated_at is None else timestamp(row.updated_at),
         "said_at": created_at if row.said_at == row.created_at else timestamp(row.said_at),
