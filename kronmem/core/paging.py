@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from kronmem.core import calls, memory_json
 from kronmem.core.kronvex_duplicates import duplicates
 from kronmem.core.wire import Call
+from kronmem.errors import ReplyError
 from kronmem.models import Memory
+
+REPEATED = "the service repeats a page of its listing: is a cache in front of it?"
 
 
 @dataclass
@@ -24,6 +27,8 @@ class Walk:
     total: int | None = None
     seen: set[str] = field(default_factory=lambda: set[str]())
     given: set[int] = field(default_factory=lambda: set[int]())
+    last: list[str] = field(default_factory=lambda: list[str]())
+    """The ids of the last page of a service that counts its pages."""
     surplus: set[str] = field(default_factory=lambda: set[str]())
     found: int = 0
     """How many memories were given so far."""
@@ -37,6 +42,7 @@ class Walk:
         if "next" in page.model_fields_set:
             self.after, self.done = page.next, page.next is None
             fresh = page.memories
+            self._check_progress({page.next, *(wire.id for wire in fresh[:1])}, page.next is None or bool(fresh))
         else:
             self.surplus = duplicates(page.memories)
             fresh = [wire for wire in page.memories if wire.id not in self.seen]
@@ -46,6 +52,12 @@ class Walk:
         held = [memory for memory in found if self.within.holds(memory)]
         self.found += len(held)
         return held
+
+    def _check_progress(self, marks: set[str | None], progress: bool) -> None:
+        """Keep the mark and the first id of each page: none of them comes twice."""
+        if not (progress and self.seen.isdisjoint(marks)):
+            raise ReplyError(REPEATED)
+        self.seen.update(mark for mark in marks if mark is not None)
 
     def _shown(self, wire: memory_json.WireMemory) -> bool:
         """Is it alive, and no duplicate of one that was given already?"""
@@ -63,7 +75,10 @@ class Walk:
 
     def _turn(self, page: memory_json.WirePage) -> None:
         shrunk = (self.total or 0) - (page.total or 0) if self.total and page.total is not None else 0
-        self.total = page.total
+        ids = [wire.id for wire in page.memories]
+        if ids == self.last and len(ids) >= calls.PER_PAGE and shrunk <= 0:
+            raise ReplyError(REPEATED)
+        self.total, self.last = page.total, ids
         if shrunk > 0 and page.memories:
             # Memories were deleted since the last page, so later ones moved up into pages already read.
             self.number = max(1, self.number - -(-shrunk // calls.PER_PAGE))
