@@ -257,11 +257,20 @@ class ListRequest(RequestModel):
     since: Time | None = None
     until: Time | None = None
     history: bool = False
+    max_bytes: Annotated[int, Field(ge=1)] | None = None
+    """A caller that names it follows `next`: a page may have fewer memories than asked for."""
 
     @field_validator("tag", mode="before")
     @classmethod
     def _repeatable(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
+
+
+class HistoryRequest(RequestModel):
+    """Which part of a history, from the query string: after the memory of this id, and at most so many bytes."""
+
+    after: Id | None = None
+    max_bytes: Annotated[int, Field(ge=1)] | None = None
 
 
 class UpdateRequest(RequestModel):

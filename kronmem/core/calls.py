@@ -232,7 +232,7 @@ def page(
     agent_id: str, within: MemoryFilter, number: int, after: str | None, *, history: bool = False
 ) -> Call[memory_json.WirePage]:
     """Fetch one page of an agent's memories, newest first; the filters help our own service and are checked again."""
-    query = [("page", str(number)), ("per_page", str(PER_PAGE))]
+    query = [("page", str(number)), ("per_page", str(PER_PAGE)), _MAX_BYTES]
     if within.session_id is not None:
         query.append(("session_id", within.session_id))
     query += [("tag", tag) for tag in within.tags]
@@ -254,10 +254,10 @@ def get(agent_id: str, memory_id: str) -> Call[Memory]:
     return _of_agent("get", "GET", _memory(paths.MEMORY, memory_id), agent_id, parse, _raise_no_memory)
 
 
-def history(agent_id: str, memory_id: str) -> Call[list[Memory]]:
-    """Read a memory and its former texts, newest first."""
-    parse = partial(memory_json.batch, agent_id=agent_id)
-    return _of_agent("history", "GET", _memory(paths.HISTORY, memory_id), agent_id, parse, _raise_no_memory)
+def history(agent_id: str, memory_id: str, after: str | None) -> Call[memory_json.WirePage]:
+    """Read a page of a memory and its former texts, newest first."""
+    query, path = (_MAX_BYTES, *([("after", after)] if after else [])), _memory(paths.HISTORY, memory_id)
+    return _of_agent("history", "GET", path, agent_id, memory_json.page, _raise_no_memory, query=query)
 
 
 @dataclass(frozen=True)
@@ -493,6 +493,7 @@ class _Up(DeferredModel):
 
 
 _UP = Validator(_Up)
+_MAX_BYTES = ("max_bytes", str(limits.PAGE_BYTES))
 _OBJECT = Validator(dict[str, object])
 _ERASURE = Validator(Erasure)
 _RESTORED_REPLY = Validator(RestoreReply)

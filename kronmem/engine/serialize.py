@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import accumulate
+
+from pydantic_core import to_json
 
 from kronmem.api.limits import MAX_TAGS
 from kronmem.api.replies import (
@@ -27,6 +31,23 @@ def timestamp(seconds: float) -> str:
     """ISO 8601 in UTC with microseconds."""
     # Not fromtimestamp: it fails on some systems for times before 1970.
     return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def encoded(value: object) -> bytes:
+    """JSON in UTF-8."""
+    try:
+        return to_json(value)
+    except ValueError:  # a lone surrogate that an earlier version stored: JSON can escape it, UTF-8 cannot encode it
+        return json.dumps(value).encode()
+
+
+def fitting(agent: str, rows: Sequence[Row], most: int | None) -> list[MemoryReply]:
+    """As many of the memories as fit into so many bytes, at least one of them."""
+    found = [memory(agent, row) for row in rows]
+    if most is None:
+        return found
+    sizes = list(accumulate(len(encoded(one)) + 1 for one in found))
+    return found[: max(bisect_right(sizes, most), 1)]
 
 
 def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool = False) -> MemoryReply:

@@ -5,17 +5,16 @@ Errors have FastAPI's shape: `{"detail": "..."}` or `{"detail": [{"type", "loc",
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from urllib.parse import unquote
 
 from pydantic import JsonValue, ValidationError
-from pydantic_core import to_json
 
 from kronmem.api.requests import valid_id, validator
 from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
 from kronmem.core.wire import Reply, Request
+from kronmem.engine import serialize
 from kronmem.engine.engine import Engine, StoreSize
 from kronmem.engine.handlers import HANDLERS, Invocation
 from kronmem.engine.json_body import parse
@@ -113,8 +112,5 @@ def validation_problems(error: ValidationError, place: str) -> list[JsonValue]:
 def _reply(status: int, value: object) -> Reply:
     if status == 204:
         return Reply(status)
-    try:
-        body = to_json(value)
-    except ValueError:  # a lone surrogate that an earlier version stored: JSON can escape it, UTF-8 cannot encode it
-        body = json.dumps(value).encode()
+    body = serialize.encoded(value)
     return Reply(status, body, {"content-type": "application/json", "content-length": str(len(body))})
