@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -86,3 +87,56 @@ def test_a_listing_that_repeats_itself_ends_in_an_error(kind: str, name: str) ->
 def test_a_history_that_repeats_itself_ends_in_an_error(kind: str) -> None:
     with scripted(ENDLESS["the same page and mark"], kind) as client, pytest.raises(ReplyError, match="repeats"):
         client.history("ada", memory(1)["id"])
+
+
+def mixed(agent: str) -> list[dict[str, object]]:
+    """A memory of the agent and one of another."""
+    return [memory(1, agent_id=agent, similarity=0.9), memory(2, agent_id="another", similarity=0.9)]
+
+
+READS: dict[str, tuple[Callable[[Any], dict[str, object]], Callable[[Any, str], Any]]] = {
+    "recall": (
+        lambda rows: {"results": [{"memory": one, "similarity": 0.9} for one in rows]},
+        lambda client, agent: client.recall(agent, "note"),
+    ),
+    "flat recall": (lambda rows: {"memories": rows}, lambda client, agent: client.recall(agent, "note")),
+    "inject_context": (
+        lambda rows: {"memories": rows, "context": "-"},
+        lambda client, agent: client.inject_context(agent, "note"),
+    ),
+    "memories": (lambda rows: {"memories": rows, "next": None}, lambda client, agent: client.memories(agent)),
+    "by number": (lambda rows: {"memories": rows, "total": 2}, lambda client, agent: client.memories(agent)),
+    "history": (
+        lambda rows: {"memories": rows, "next": None},
+        lambda client, agent: client.history(agent, memory(1)["id"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_memories_of_another_agent_are_left_out_and_logged_once(
+    kind: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = f"asked by {kind} for {name}"
+    body, read = READS[name]
+    with scripted(lambda _: body(mixed(agent)), kind) as client, caplog.at_level(logging.WARNING, logger="kronmem"):
+        for _ in range(2):
+            found = str(read(client, agent))
+            assert ("note 1" in found, "note 2" in found) == (True, False)
+    assert len([one for one in caplog.records if "another agent" in one.message]) == 1
+
+
+WRITES: dict[str, Callable[[Any], object]] = {
+    "remember": lambda c: c.remember("mixed", "tea"),
+    "remember_many": lambda c: c.remember_many("mixed", ["tea"]),
+    "get": lambda c: c.get("mixed", memory(2)["id"]),
+    "update": lambda c: c.update("mixed", memory(2)["id"], content="x"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_answer_about_another_agents_memory_is_an_error(kind: str, name: str) -> None:
+    other = mixed("mixed")[1:]
+    body = {"memories": other} if name == "remember_many" else other[0]
+    with scripted(lambda _: body, kind) as client, pytest.raises(ReplyError, match="another agent"):
+        WRITES[name](client)
