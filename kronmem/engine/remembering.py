@@ -1,7 +1,8 @@
 """The decision about a memory that arrives: new, a repeat of a text, a repeat of a request, or a change of mind.
 
 A request may come twice because its reply was lost. The receipt of a client's id tells that from a second wish, also
-when the memory has been forgotten in between: what was deleted does not come back through a late retry.
+when the memory has been forgotten in between: what was deleted does not come back through a late retry, which is
+refused.
 
 One current memory stands under a key. Which of two texts is the newer is decided by when they were said: a direct call
 is said when it arrives, one that waited in an outbox when it was queued, so that a late delivery buries nothing.
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from kronmem.api.ids import FORGOTTEN
 from kronmem.api.limits import MAX_TAGS
 from kronmem.engine.bm25 import COMPANY
 from kronmem.engine.columns import to_microseconds
@@ -73,12 +75,14 @@ def _replayed(rows: Writer, place: Place, space: Space | None, draft: NewRow, bo
     receipt = rows.receipt(place.owner, place.agent, draft.client_id)
     if receipt is None:
         if rows.is_erased(place.owner, place.agent, draft.client_id):
-            return Kept(_fresh(draft, draft.client_id, 0, now))
+            raise ConflictError(FORGOTTEN, status=409)
         return _outlived(rows, space, draft, now) if space else None
     if receipt.body != body:
         raise ConflictError("This id was already used for another memory", status=409)
     row = rows.find(space, receipt.memory_id, now) if space else None
-    return Kept(row or _fresh(draft, receipt.memory_id, 0, now), receipt.deduplicated)
+    if row is None:
+        raise ConflictError(FORGOTTEN, status=409)
+    return Kept(row, receipt.deduplicated)
 
 
 def _outlived(rows: Writer, space: Space, draft: NewRow, now: float) -> Kept | None:
