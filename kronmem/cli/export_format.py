@@ -14,7 +14,13 @@ FORMAT = 2
 """The number in the version line; the files of kronmem 0.1 had none."""
 
 
-class VersionLine(BaseModel):
+class Line(BaseModel):
+    """A line of any kind, and its number in the file that is imported."""
+
+    number: int = Field(default=0, exclude=True)
+
+
+class VersionLine(Line):
     """The first line of an export; the last one too, with the counts of the lines between them."""
 
     kronmem_export: int
@@ -22,7 +28,7 @@ class VersionLine(BaseModel):
     state: int | None = None
 
 
-class AgentLine(BaseModel):
+class AgentLine(Line):
     """An agent, with what is said of it; one without memories and state is there too."""
 
     agent_id: str
@@ -30,7 +36,7 @@ class AgentLine(BaseModel):
     agent_metadata: dict[str, JsonValue]
 
 
-class StateLine(BaseModel):
+class StateLine(Line):
     """A value of an agent's state."""
 
     agent_id: str
@@ -38,7 +44,7 @@ class StateLine(BaseModel):
     value: JsonValue
 
 
-class MemoryLine(BaseModel):
+class MemoryLine(Line):
     """A memory."""
 
     content: str

@@ -20,10 +20,17 @@ class Export:
     memories: list[MemoryLine]
     state: list[StateLine]
     agents: list[AgentLine]
+    unreadable: list[str]
+    """The number and the problem of each line that cannot be read."""
 
 
 def read(texts: Iterable[str], agent: str | None) -> Export:
-    """Read and check a whole file before anything of it is stored; `agent` takes the place of those it names."""
+    """Read and check a whole file before anything of it is stored; `agent` takes the place of those it names.
+
+    Lines that cannot be read are left out and listed.
+    """
+    unreadable: list[str] = []
+    promised = 0
     memories: list[MemoryLine] = []
     state: list[StateLine] = []
     agents: list[AgentLine] = []
@@ -31,9 +38,14 @@ def read(texts: Iterable[str], agent: str | None) -> Export:
     for number, text in enumerate(texts, 1):
         if not text.strip():
             continue
-        line = _line(number, text)
+        try:
+            line = _line(number, text)
+        except ValidationError as error:
+            unreadable.append(_problem(number, error))
+            continue
         if isinstance(line, VersionLine):
             begun, ended = begun + (line.memories is None), ended + (line.memories is not None)
+            promised += (line.memories or 0) + (line.state or 0)
         elif isinstance(line, StateLine):
             state.append(line.model_copy(update={"agent_id": agent or line.agent_id}))
         elif isinstance(line, AgentLine):
@@ -47,7 +59,13 @@ def read(texts: Iterable[str], agent: str | None) -> Export:
             "the export was cut off: its last line is missing, so memories may be, too. Export it again; to import "
             "the lines that are there, remove the first one"
         )
-    return Export(list(_oldest_first(memories)), state, agents)
+    there = len(memories) + len(state)
+    if begun == ended > 0 and not there <= promised <= there + len(unreadable):
+        raise InvalidInputError(
+            f"the last line promises {promised} memories and values of state, but {there} are there: lines were lost "
+            "or added. Export it again; to import the lines that are there, remove the first one"
+        )
+    return Export(list(_oldest_first(memories)), state, agents, unreadable)
 
 
 def _oldest_first(lines: list[MemoryLine]) -> Iterator[MemoryLine]:
@@ -70,16 +88,17 @@ def _model(text: str) -> type[AnyLine]:
 
 
 def _line(number: int, text: str) -> AnyLine:
-    model = _model(text)
-    try:
-        line = model.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInputError(f"line {number}: {where}: {first['msg']}".replace(": :", ":")) from None
+    line = _model(text).model_validate_json(text)
+    line.number = number
     if isinstance(line, VersionLine) and line.kronmem_export > FORMAT:
         raise InvalidInputError(
             f"line {number}: this export is of format {line.kronmem_export}, written by a newer kronmem; "
             f"this one reads up to {FORMAT}: pip install -U kronmem"
         )
     return line
+
+
+def _problem(number: int, error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"line {number} was not imported: {where}: {first['msg']}".replace(": :", ":")

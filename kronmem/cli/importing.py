@@ -20,6 +20,7 @@ from kronmem import (
     ConfigError,
     ConflictError,
     InvalidInputError,
+    InvalidRequestError,
     KronmemError,
     Memory,
     StatusError,
@@ -36,6 +37,9 @@ AT_ONCE = 100
 """Memories in one request: the client's own batch, so that the progress shown is of what is stored."""
 _NAMESPACE = uuid.UUID("5a6d3c1e-6d0f-5b60-9d0e-7a3f2f1c9b44")
 """Lines without an id get one made of their text, the same at every import."""
+
+_REFUSALS = (InvalidInputError, InvalidRequestError, ConflictError)
+"""The errors that are about one memory, not about the service."""
 
 Source = Annotated[str, typer.Argument(help="A file as export writes it; - reads standard input.")]
 Into = Annotated[
@@ -75,6 +79,9 @@ def import_(source: Source = "-", agent: Into = None, url: options.Url = None, j
     tally = Tally()
     with connection.connected(url) as client:
         export = _addressed(client, _read(source, agent))
+        for problem in export.unreadable:
+            printing.note(f"kronmem: {problem}")
+        tally.refused = len(export.unreadable)
         with _stoppable(tally, len(export.memories)), _progress(len(export.memories)) as advance:
             _store(client, export.memories, tally, advance)
             for line in export.state:
@@ -121,7 +128,7 @@ def _addressed(client: Client, export: Export) -> Export:
     memories = [one.model_copy(update={"agent_id": ids.get(one.agent, one.agent)}) for one in export.memories]
     state = [one.model_copy(update={"agent_id": ids.get(one.agent_id, one.agent_id)}) for one in export.state]
     agents = [one.model_copy(update={"agent_id": ids.get(one.agent_id, one.agent_id)}) for one in export.agents]
-    return Export(memories, state, agents)
+    return Export(memories, state, agents, export.unreadable)
 
 
 def _cannot_be_typed(name: str) -> bool:
@@ -150,11 +157,25 @@ def _restore(
 ) -> None:
     for start in range(0, len(lines), AT_ONCE):
         part = lines[start : start + AT_ONCE]
+        _restore_part(client, agent, part, now, tally)
+        advance(len(part))
+
+
+def _restore_part(client: Client, agent: str, part: list[MemoryLine], now: datetime, tally: Tally) -> None:
+    """Restore lines; where one of them is refused, the others without it."""
+    try:
         # Newest first, as an export lists them: `restore` puts them in order.
         new = client.restore(agent, [line.memory(_id(line) or _made(line), now) for line in reversed(part)])
+    except _REFUSALS as error:
+        if len(part) == 1:
+            _refuse(part[0], str(error), tally)
+            return
+        middle = len(part) // 2
+        for half in (part[:middle], part[middle:]):
+            _restore_part(client, agent, half, now, tally)
+    else:
         tally.imported += new
         tally.known += len(part) - new
-        advance(len(part))
 
 
 def _made(line: MemoryLine) -> str:
@@ -182,14 +203,14 @@ def _refuse(line: MemoryLine | StateLine | AgentLine, reason: str, tally: Tally)
     what = "a memory" if isinstance(line, MemoryLine) else "the description"
     if isinstance(line, StateLine):
         what = f"the state {line.state_key!r}"
-    printing.note(f"kronmem: {what} of {line.agent_id} was not imported: {reason}")
+    printing.note(f"kronmem: line {line.number}: {what} of {line.agent_id} was not imported: {reason}")
     tally.refused += 1
 
 
 def _count(client: Client, line: MemoryLine, now: datetime, tally: Tally, fresh: list[MemoryLine]) -> None:
     try:
         kept = _remember(client, line, now, _id(line))
-    except (ConflictError, UnsupportedError) as error:
+    except (*_REFUSALS, UnsupportedError) as error:
         _refuse(line, str(error), tally)
         return
     if kept.queued:
@@ -274,7 +295,7 @@ def _keep_state(client: Client, line: StateLine, tally: Tally) -> None:
             tally.state += 1
         elif there != line.value:
             _refuse(line, "another value is there; `kronmem state delete` removes it", tally)
-    except ConfigError as error:
+    except (ConfigError, *_REFUSALS) as error:
         _refuse(line, str(error), tally)
 
 

@@ -368,6 +368,7 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
 
 def restorable(memory: Memory) -> Memory:
     """A memory with as many tags as it may have: kronmem 0.2 let them grow without bound."""
+    inputs.free_of_reserved(memory.metadata)
     if len(memory.tags) <= limits.MAX_TAGS:
         return memory
     return memory.model_copy(update={"tags": memory.tags[-limits.MAX_TAGS :]})
