@@ -88,7 +88,7 @@ class MockedConnection(_Mocked):
                 for chunk in response.iter_stream():
                     _check_time(deadline)
                     body.add(chunk)
-                return Reply(response.status, body.bytes(), headers, time.time())
+                return self._target.reply(response.status, body.bytes(), headers)
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
 
@@ -106,7 +106,7 @@ class AsyncMockedConnection(_Mocked):
                     body = Body(headers)
                     async for chunk in response.aiter_stream():
                         body.add(chunk)
-                    return Reply(response.status, body.bytes(), headers, time.time())
+                    return self._target.reply(response.status, body.bytes(), headers)
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
 
@@ -145,7 +145,7 @@ class Injected:
                 response.close()
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
-        return Reply(response.status_code, body.bytes(), names(response.headers.raw), time.time())
+        return self._target.reply(response.status_code, body.bytes(), names(response.headers.raw))
 
     async def asend(self, request: Request) -> Reply:
         """Send once, awaiting."""
@@ -162,7 +162,7 @@ class Injected:
                     await response.aclose()
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
-        return Reply(response.status_code, body.bytes(), names(response.headers.raw), time.time())
+        return self._target.reply(response.status_code, body.bytes(), names(response.headers.raw))
 
     def close(self) -> None:
         """Nothing: the owner of the transport closes it."""
