@@ -140,3 +140,17 @@ def test_an_answer_about_another_agents_memory_is_an_error(kind: str, name: str)
     body = {"memories": other} if name == "remember_many" else other[0]
     with scripted(lambda _: body, kind) as client, pytest.raises(ReplyError, match="another agent"):
         WRITES[name](client)
+
+
+TWICE = [memory(number, content="tea", metadata={"kronmem": {"id": "own"}}, similarity=0.9) for number in (1, 2)]
+
+
+@pytest.mark.parametrize("name", ["recall", "flat recall", "inject_context", "by number"])
+@pytest.mark.parametrize("total", [None, 2])
+def test_a_row_that_a_service_without_ids_of_ours_stored_twice_is_shown_once(
+    kind: str, name: str, total: int | None
+) -> None:
+    body, read = READS[name]
+    with scripted(lambda _: {**body(TWICE), "total": total}, kind) as client:
+        found = read(client, "ada")
+        assert (found.count("tea") if isinstance(found, str) else len(found)) == 1

@@ -281,11 +281,21 @@ def _listed(found: _WireRecall, reply: Reply) -> Sequence[_WireHit | _WireFlatHi
 
 
 def _hits(rows: Sequence[_WireHit | _WireFlatHit] | None, agent_id: str) -> list[Hit]:
+    seen: set[tuple[str, str]] = set()
     if rows is None:
         raise ReplyError("the service's answer cannot be read: neither results nor memories in it")
-    read = [_hit(row, wire, agent_id) for row in rows if not (wire := _wire(row)).superseded]
+    read = [_hit(row, wire, agent_id) for row in rows if _is_first(wire := _wire(row), seen) and not wire.superseded]
     read.sort(key=_by_similarity, reverse=True)  # a reversed sort keeps the order of equals too
     return read
+
+
+def _is_first(wire: WireMemory, seen: set[tuple[str, str]]) -> bool:
+    """Whether no row before it holds the same memory: a service that ignores ids may have stored it twice."""
+    if (own := (wire.ours or {}).get("id")) is None or wire.superseded:
+        return True
+    before = len(seen)
+    seen.add((str(own), wire.content))
+    return len(seen) > before
 
 
 _by_similarity = attrgetter("similarity")
