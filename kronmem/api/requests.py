@@ -26,6 +26,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 Sort = Literal["recent", "oldest", "access_count"]
+MOST_AGE = 3_200_000_000
+"""Seconds, a hundred years."""
 Role = Literal["user", "assistant", "tool"]
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
 
@@ -135,6 +137,7 @@ class ReservedMetadata(RequestModel):
     key: Key | None = None
     supersedes: Id | None = None
     said_at: Time | None = None
+    age: Annotated[float, Field(ge=0, le=MOST_AGE)] | None = None
 
 
 class RememberRequest(RequestModel):

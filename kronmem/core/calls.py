@@ -46,7 +46,9 @@ class Draft:
     key: str | None = None
     supersedes: str | None = None
     said_at: float | None = None
-    """When it was said (seconds since 1970), if that was before it is sent."""
+    """When it was said (seconds since 1970), if that was before it is sent; by this machine's clock."""
+    age: float | None = None
+    """How many seconds before it is sent; a service that knows it asks no other clock than its own."""
     own_id: bool = field(default=False, compare=False)
     """The id is the user's own and means one text, everywhere."""
 
@@ -67,7 +69,13 @@ class Draft:
             self.pinned,
             self.tags,
             self.metadata,
-            {"role": self.role, "key": self.key, "supersedes": self.supersedes, "said_at": _iso(self.said_at)},
+            {
+                "role": self.role,
+                "key": self.key,
+                "supersedes": self.supersedes,
+                "said_at": _iso(self.said_at),
+                "age": self.age,
+            },
         )
 
 

@@ -37,7 +37,7 @@ def for_server(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _undated(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
     ours = cast("dict[str, JsonValue]", metadata[RESERVED])
-    return {**metadata, RESERVED: {name: value for name, value in ours.items() if name != "said_at"}}
+    return {**metadata, RESERVED: {name: value for name, value in ours.items() if name not in ("said_at", "age")}}
 
 
 def store(draft: Draft, former: Sequence[str] = (), attempts: int | None = None) -> Call[Reply]:

@@ -93,6 +93,7 @@ def _draft(body: requests.RememberRequest, key: str | None = None) -> NewRow:
         key=reserved.key or body.key,
         supersedes=reserved.supersedes or body.supersedes,
         said_at=_seconds(reserved.said_at),
+        age=reserved.age,
     )
 
 

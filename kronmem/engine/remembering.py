@@ -57,6 +57,8 @@ class Kept:
 
 def remember(rows: Writer, place: Place, draft: NewRow, now: float, new: list[tuple[int, str]]) -> Kept:
     """Store one memory; a really new one is also appended to `new` with its key."""
+    if draft.age is not None:
+        draft = replace(draft, said_at=to_microseconds(now - draft.age))
     body = fingerprint(place.agent, draft) if draft.client_id else b""
     space = rows.find_space(place.owner, place.agent)
     if (again := _replayed(rows, place, space, draft, body, now)) is not None:

@@ -57,6 +57,8 @@ class NewRow:
     supersedes: str | None = None
     said_at: float | None = None
     """When it was said, if that was before it arrived: it waited in an outbox."""
+    age: float | None = None
+    """The same in seconds before it arrived, which counts where both are given: the sender's clock may be wrong."""
 
 
 @dataclass(frozen=True)
