@@ -176,12 +176,9 @@ class _Dispatcher:
         given = contract.key(web.headers)
         if given is None:
             return _problem(contract, 401, "Missing API key. Add header: X-API-Key: kv-...")
-        address = web.client.host if web.client else ""
-        owner = self._keys.owner(given)
-        if owner is not None:
-            self._wrong_keys.forget(address)
+        if (owner := self._keys.owner(given)) is not None:
             return owner
-        if seconds := self._wrong_keys.count(address):
+        if seconds := self._wrong_keys.count(web.client.host if web.client else ""):
             return _problem(contract, 429, "Too many wrong API keys from this address.", retry_after=seconds)
         return _problem(contract, 401, "Invalid or revoked API key.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -81,7 +82,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         log_config=None,
         access_log=False,  # the guard writes one, without queries
         server_header=False,
-        proxy_headers=False,
+        proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,  # whose X-Forwarded-For names the sender; uvicorn reads it
         limit_concurrency=2 * MOST,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE,
