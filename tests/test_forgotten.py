@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kronmem import ConflictError
+from kronmem import ConflictError, InvalidInputError
 from kronmem.transport.local import open_sqlite
 from tests.conftest import unused
 from tests.engine.calling import Clock
@@ -55,3 +55,21 @@ def test_a_memory_of_an_own_id_that_has_expired_is_refused_too(kind: str) -> Non
         clock.time += 61
         with pytest.raises(ConflictError, match="expired"):
             client.remember("ada", "tea", memory_id=OWN, ttl_seconds=60)
+
+
+@pytest.mark.parametrize("where", ["embedded", "served"])
+def test_a_restore_refuses_reserved_metadata_as_remember_does(
+    where: str, kind: str, request: pytest.FixtureRequest
+) -> None:
+    served: ServedKronmem | None = request.getfixturevalue("served") if where == "served" else None
+    key = next(unused) if served else None
+    with shell(kind, served.url if served else "sqlite://", api_key=key, outbox=False) as client:
+        kept = client.remember("ada", "tea")
+        mine = {"kronmem": {"id": OWN, "pinned": True}}
+        for ask in (
+            lambda: client.remember("ada", "milk", metadata=mine),
+            lambda: client.restore("bob", [kept, kept.model_copy(update={"metadata": mine})]),
+        ):
+            with pytest.raises(InvalidInputError, match="reserved"):
+                ask()
+        assert client.memories("bob") == []
