@@ -103,7 +103,7 @@ def serve(
     """
     with errors.told():
         _check_extra()
-        from kronmem.server.api_keys import owners, read_file
+        from kronmem.server.api_keys import KeysFile, owners
         from kronmem.server.serve import run
 
         path, json_log = _path(db), access_log is LogForm.json
@@ -119,7 +119,7 @@ def serve(
             host,
             port,
             path,
-            owners(key, keys, read_file(keys_file)),
+            owners(key, keys) if keys_file is None else KeysFile(keys_file, key, keys),
             allow_hosts=allow_host or (),
             open_metrics=open_metrics,
             json_log=json_log,

@@ -26,7 +26,7 @@ from kronmem.engine.service import Service
 from kronmem.errors import KronmemError, StoreError, TransportError
 from kronmem.server import spans
 from kronmem.server.access_log import LogRequest, ServedRequest, log_as_text
-from kronmem.server.api_keys import Headers, Keys
+from kronmem.server.api_keys import Headers, Keys, KeysFile
 from kronmem.server.contracts.botwire import BOTWIRE
 from kronmem.server.contracts.contract import Contract
 from kronmem.server.contracts.kronvex import KRONVEX
@@ -59,7 +59,7 @@ OPEN = frozenset({*PAGES, paths.HEALTH})
 
 def create_app(
     service: Service,
-    keys: Mapping[str, str] | None = None,
+    keys: Mapping[str, str] | KeysFile | None = None,
     hosts: Hosts | None = None,
     *,
     open_metrics: bool = False,

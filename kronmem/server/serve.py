@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from kronmem.engine.service import Service
+    from kronmem.server.api_keys import KeysFile
 
 GRACE = 10
 """Seconds that accepted requests have to finish after SIGTERM: as long as one may wait for the store. A body that
@@ -29,7 +30,7 @@ def run(
     host: str,
     port: int,
     path: str,
-    keys: Mapping[str, str] | None = None,
+    keys: Mapping[str, str] | KeysFile | None = None,
     *,
     allow_hosts: Iterable[str] = (),
     open_metrics: bool = False,

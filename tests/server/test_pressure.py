@@ -8,7 +8,6 @@ import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import count
 from pathlib import Path
 
 import httpx
@@ -21,7 +20,7 @@ from kronmem.server.connection_limit import MOST
 from kronmem.server.contracts.kronvex import MAX_BODY
 from kronmem.server.requests import LARGE, SMALL, BodyRoom
 from kronmem.server.wrong_keys import ALLOWED, WINDOW, WrongKeys
-from tests.server.conftest import ADA
+from tests.server.conftest import ADA, addresses
 from tests.services.kronmem import ServedKronmem
 
 REMEMBER = "/api/v1/agents/pressed/remember"
@@ -34,15 +33,11 @@ def dialled(service: ServedKronmem) -> Iterator[socket.socket]:
         yield line
 
 
-addresses = count(77)
-
-
 @pytest.fixture
 def guesser(served: ServedKronmem) -> Iterator[httpx.Client]:
     """Requests from an address of this machine that no other test uses."""
-    with httpx.Client(
-        base_url=served.url, transport=httpx.HTTPTransport(local_address=f"127.0.0.{next(addresses)}"), timeout=60
-    ) as client:
+    local = httpx.HTTPTransport(local_address=f"127.0.77.{next(addresses)}")
+    with httpx.Client(base_url=served.url, transport=local, timeout=60) as client:
         yield client
 
 
