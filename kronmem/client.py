@@ -45,7 +45,8 @@ class Client:
     """Memory for agents: embedded by default, at a service when `url`, KRONMEM_URL or KRONVEX_API_KEY says so.
 
     Safe to share between threads. The constructor opens nothing; `timeout` is the total time of one
-    call in seconds.
+    call in seconds. Close it, or use it in `async with`: one that is not closed keeps its files and connections until
+    the process ends.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Client:
         - `redact`: changes every text before it is stored, searched or queued; `redact_secrets` is a ready one.
         - `embed`: makes vectors of texts for the embedded engine; see `kronmem.semantic`.
         - `transport`: sends requests in place of kronmem's own connections: one of httpx's, or an object with `send`.
+          One that decompresses bodies by itself has to bound them itself.
         """
         self._wiring = Wiring(url, api_key, timeout, retry, redact, embed, transport)
         self._transport = self._wiring.transport()

@@ -235,9 +235,8 @@ class Wiring:
         if not all(isinstance(one, Memory) for one in kept):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
             raise InvalidInputError("memories must be a list of Memory, as client.memories() gives them")
         kept.sort(key=_created)
-        for start in range(0, len(kept), flows.BATCH):
-            part = kept[start : start + flows.BATCH]
-            yield part if self._redact is None else [calls.redacted(one, self.redacted) for one in part]
+        for part in flows.batches(list(map(calls.restorable, kept))):
+            yield list(part) if self._redact is None else [calls.redacted(one, self.redacted) for one in part]
 
     def recall(
         self,

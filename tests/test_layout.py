@@ -69,7 +69,6 @@ IMPURE = {
     "asyncio",
     "anyio",
     "ssl",
-    "logging",
     "sqlite3",
     "httpx",
 }

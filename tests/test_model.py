@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 
-from kronmem import ConflictError, NotFoundError
+from kronmem import ConflictError, Memory, NotFoundError
 from kronmem.core.bodies import MOST_HITS
 from kronmem.transport.local import open_postgres, open_sqlite, sqlite_service
 from tests.engine.calling import Clock
@@ -41,16 +42,36 @@ class ThroughClient:
 
     def __call__(self, method: str, path: str, body: Any = None, *, query: Sequence[tuple[str, str]] = ()) -> Any:
         try:
-            return self._ask(method, path, body)
+            return self._ask(method, path, body, query)
         except (ConflictError, NotFoundError) as error:
             return error.status, {}
 
-    def _ask(self, method: str, path: str, body: Any) -> Any:
+    def _state(self, method: str, key: str, body: Any) -> Any:
+        state = self._client.state(self._agent)
+        if method == "PUT":
+            return 200, state.set(key, body["value"])
+        if method == "GET":
+            value = state.get(key)
+            return (404, {}) if value is None else (200, {"value": value})
+        there = state.get(key) is not None
+        state.delete(key)
+        return 200 if there else 404, {}
+
+    def _ask(self, method: str, path: str, body: Any, query: Sequence[tuple[str, str]]) -> Any:
         kind, memory_id, more = [*path.split("/"), None, None][:3]
         if (method, path) == ("POST", "erase"):
             return 200, self._client.erase(self._agent).model_dump()
+        if kind == "state":
+            return self._state(method, unquote(memory_id or ""), body)
+        if (method, path) == ("POST", "remember"):
+            own = body["metadata"]["kronmem"]["id"]
+            return 201, self._client.remember(self._agent, body["content"], memory_id=own).model_dump()
+        if (method, path) == ("POST", "memories/restore"):
+            rows = [Memory.model_validate(one) for one in body["memories"]]
+            return 200, {"restored": self._client.restore(self._agent, rows)}
         if (method, path) == ("GET", "memories"):
-            found = [one.model_dump() for one in self._client.memories(self._agent)]
+            history = ("history", "true") in query
+            found = [one.model_dump() for one in self._client.memories(self._agent, history=history)]
             return 200, {"memories": found, "total": len(found)}
         if method == "GET" and more == "history":
             return 200, {"memories": [one.model_dump() for one in self._client.history(self._agent, memory_id)]}
@@ -70,7 +91,8 @@ class Clients(Engine):
 
     @initialize()
     def begin(self) -> None:
-        self.known, self.service = [], None
+        self.start()
+        self.service = None
         self.example = next(examples)
 
     def teardown(self) -> None: ...

@@ -140,3 +140,33 @@ def test_no_method_takes_an_agent_by_default(shell: Any) -> None:
     agents = [found.parameters["agent_id"] for found in public if "agent_id" in found.parameters]
     assert agents
     assert [one for one in agents if one.default is not inspect.Parameter.empty] == []
+
+
+HALF_IMPORTED = """
+import sys, threading
+from kronmem import Client
+
+def hold(frame, event, argument):
+    if frame.f_code.co_filename.endswith("base_events.py") and frame.f_code.co_name == "<module>":
+        reached.set()
+        go_on.wait(60)
+
+assert "asyncio" not in sys.modules
+reached, go_on = threading.Event(), threading.Event()
+threading.setprofile(hold)
+other = threading.Thread(target=__import__, args=("asyncio",), daemon=True)
+other.start()
+threading.setprofile(None)
+assert reached.wait(60)
+with Client("sqlite:///" + sys.argv[1]) as client:
+    client.remember("ada", "tea")
+    print(*[hit.memory.content for hit in client.recall("ada", "tea")])
+go_on.set()
+other.join()
+"""
+
+
+def test_a_blocking_call_works_while_another_thread_imports_asyncio(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HALF_IMPORTED, str(tmp_path / "memory.db")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (ran.returncode, ran.stdout) == (0, "tea\n"), ran.stderr

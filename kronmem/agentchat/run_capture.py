@@ -9,6 +9,7 @@ import inspect
 import uuid
 import weakref
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from autogen_agentchat.base import TaskResult
@@ -19,7 +20,7 @@ from autogen_agentchat.messages import (
     ToolCallSummaryMessage,
 )
 
-from kronmem import extract_facts
+from kronmem import ConflictError, extract_facts
 from kronmem.agentchat.memory import KronMemory
 from kronmem.packs.checks import check_ttl_days
 from kronmem.packs.injected_block import clean_words
@@ -53,7 +54,8 @@ async def remember_run(
             if text.strip():
                 facts.setdefault(text.casefold(), _Fact(text, said))
     for fact in facts.values():
-        await _store(memory, fact, ttl_days)
+        with suppress(ConflictError):  # forgotten since: it stays so
+            await _store(memory, fact, ttl_days)
     return len(facts)
 
 

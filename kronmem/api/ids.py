@@ -13,6 +13,8 @@ ROLES = ("user", "assistant", "tool")
 
 RESERVED = "kronmem"
 """The one metadata key kept for data that a service has no field for: the client's id, our types, tags."""
+FORGOTTEN = "The memory of this id was forgotten, cleared or has expired: choose another id to store it again"
+"""The message of a 409 that a late delivery takes for its end."""
 GENERAL_QUERY = "general context"
 """The query of the vendor's tutorials when there is no question."""
 

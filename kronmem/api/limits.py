@@ -19,6 +19,9 @@ MAX_BATCH = 1000
 """Memories in one request: they are stored in one transaction, which others wait for."""
 MAX_PAGE = 1000
 """Memories of one page of a listing."""
+PAGE_BYTES = 4 * 1024 * 1024
+"""In bytes of JSON, of a page or of memories sent together: half of what a client reads, a quarter of what a server
+does, and more than the largest memory."""
 MAX_HITS = 100
 """Hits of one recall: Kronvex has 20; more than a hundred fit into no prompt and are a listing."""
 MAX_TAGS = 100

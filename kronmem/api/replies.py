@@ -123,7 +123,9 @@ class ClearReply(TypedDict):
 
 
 class HistoryReply(BatchReply):
-    """The current memory and its former texts, newest first."""
+    """The current memory and its former texts, newest first; `next` goes into `after`."""
+
+    next: str | None
 
 
 class RestoreReply(TypedDict):

@@ -26,6 +26,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 Sort = Literal["recent", "oldest", "access_count"]
+MOST_AGE = 3_200_000_000
+"""Seconds, a hundred years."""
 Role = Literal["user", "assistant", "tool"]
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
 
@@ -58,6 +60,11 @@ def at_most(most: int) -> BeforeValidator:
         return value  # pyright: ignore[reportUnknownVariableType] -- from JSON
 
     return BeforeValidator(check)
+
+
+def _newest(value: object) -> object:
+    """The tags of an exported memory, as many as one may have: kronmem 0.2 let them grow without bound."""
+    return value[-limits.MAX_TAGS :] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType] -- from JSON
 
 
 def _bounded(size: int, value: T) -> T:
@@ -130,6 +137,7 @@ class ReservedMetadata(RequestModel):
     key: Key | None = None
     supersedes: Id | None = None
     said_at: Time | None = None
+    age: Annotated[float, Field(ge=0, le=MOST_AGE)] | None = None
 
 
 class RememberRequest(RequestModel):
@@ -171,7 +179,7 @@ class RestoredMemory(RequestModel):
     memory_type: Type = "fact"
     session_id: Id | None = None
     metadata: Metadata = Field(default_factory=dict)
-    tags: Tags = ()
+    tags: Annotated[tuple[Tag, ...], BeforeValidator(_newest)] = ()
     created_at: Time
     updated_at: Time | None = None
     said_at: Time | None = None
@@ -252,11 +260,20 @@ class ListRequest(RequestModel):
     since: Time | None = None
     until: Time | None = None
     history: bool = False
+    max_bytes: Annotated[int, Field(ge=1)] | None = None
+    """A caller that names it follows `next`: a page may have fewer memories than asked for."""
 
     @field_validator("tag", mode="before")
     @classmethod
     def _repeatable(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
+
+
+class HistoryRequest(RequestModel):
+    """Which part of a history, from the query string: after the memory of this id, and at most so many bytes."""
+
+    after: Id | None = None
+    max_bytes: Annotated[int, Field(ge=1)] | None = None
 
 
 class UpdateRequest(RequestModel):

@@ -60,7 +60,7 @@ UPDATE = Route("POST", paths.UPDATE, requests.UpdateRequest, replies.MemoryReply
 RESTORE = Route("POST", paths.RESTORE, requests.RestoreRequest, replies.RestoreReply)
 # A path of its own, not a filter on the other clear: a service that does not know filters would delete everything.
 CLEAR_SOME = Route("POST", paths.CLEAR_SOME, requests.ClearRequest, replies.ClearReply)
-HISTORY = Route("GET", paths.HISTORY, requests.EmptyRequest, replies.HistoryReply)
+HISTORY = Route("GET", paths.HISTORY, requests.HistoryRequest, replies.HistoryReply)
 SUMMARY = Route("GET", paths.SUMMARY, requests.EmptyRequest, replies.SummaryReply)
 ERASE = Route("POST", paths.ERASE, requests.EraseRequest, replies.EraseReply, body_optional=True)
 GET_MEMORY = Route("GET", paths.MEMORY, requests.EmptyRequest, replies.MemoryReply)

@@ -80,7 +80,8 @@ def serve(
     """
     with connection.reported():
         _need("server", "serving", "starlette", "uvicorn")
-        from kronmem.server.api_keys import owners, read_file
+        from kronmem.server.api_keys import KeysFile as WatchedKeys
+        from kronmem.server.api_keys import owners
         from kronmem.server.serve import run
 
         path, json_log = _path(db), access_log is LogForm.json
@@ -96,7 +97,7 @@ def serve(
             host,
             port,
             path,
-            owners(key, keys, read_file(keys_file)),
+            owners(key, keys) if keys_file is None else WatchedKeys(keys_file, key, keys),
             allow_hosts=allow_host or (),
             open_metrics=open_metrics,
             json_log=json_log,

@@ -30,6 +30,7 @@ from kronmem import (
     ConfigError,
     ConflictError,
     InvalidInputError,
+    InvalidRequestError,
     KronmemError,
     Memory,
     StatusError,
@@ -37,6 +38,7 @@ from kronmem import (
     UnsupportedError,
 )
 from kronmem.api.ids import RESERVED
+from kronmem.api.limits import MAX_TAGS
 from kronmem.cli import connection, printing
 from kronmem.core import inputs
 
@@ -47,9 +49,17 @@ AT_ONCE = 100
 NAMESPACE = uuid.UUID("5a6d3c1e-6d0f-5b60-9d0e-7a3f2f1c9b44")
 """Lines without an id get one made of their text, the same at every import."""
 TIMES = ("created_at", "updated_at", "said_at", "expires_at")
+REFUSALS = (InvalidInputError, InvalidRequestError, ConflictError)
+"""The errors that are about one line, not about the service."""
 
 
-class VersionLine(BaseModel):
+class Line(BaseModel):
+    """A line of any kind, and its number in the file that is imported."""
+
+    number: int = Field(default=0, exclude=True)
+
+
+class VersionLine(Line):
     """The first line of an export; the last one too, with the counts of the lines between them."""
 
     kronmem_export: int
@@ -57,7 +67,7 @@ class VersionLine(BaseModel):
     state: int | None = None
 
 
-class AgentLine(BaseModel):
+class AgentLine(Line):
     """An agent with its description; one without memories and state is there too."""
 
     agent_id: str
@@ -65,7 +75,7 @@ class AgentLine(BaseModel):
     agent_metadata: dict[str, JsonValue]
 
 
-class StateLine(BaseModel):
+class StateLine(Line):
     """A value of an agent's state."""
 
     agent_id: str
@@ -73,7 +83,7 @@ class StateLine(BaseModel):
     value: JsonValue
 
 
-class MemoryLine(BaseModel):
+class MemoryLine(Line):
     """A memory."""
 
     content: str
@@ -108,7 +118,11 @@ class MemoryLine(BaseModel):
         """The memory itself; one without a time is of now, one without an id has one made of its text."""
         parts = (self.agent_id, self.session_id or "", self.key or "", self.content)
         when = {name: _aware(time) for name in TIMES if (time := getattr(self, name)) is not None}
-        given = {**self.model_dump(), "id": self.own_id() or str(uuid.uuid5(NAMESPACE, "\0".join(parts)))}
+        given = {
+            **self.model_dump(),
+            "tags": self.tags[-MAX_TAGS:],
+            "id": self.own_id() or str(uuid.uuid5(NAMESPACE, "\0".join(parts))),
+        }
         return Memory.model_validate({**given, "created_at": now, **when})
 
 
@@ -232,17 +246,31 @@ class Export(NamedTuple):
     memories: list[MemoryLine]
     state: list[StateLine]
     agents: list[AgentLine]
+    unreadable: list[str]
+    """The number and the problem of each line that cannot be read."""
 
 
 def read(texts: Iterable[str], agent: str | None) -> Export:
-    """Read and check a whole file before anything of it is stored; `agent` takes the place of those it names."""
-    export, begun = Export([], [], []), 0
+    """Read and check a whole file before anything of it is stored; `agent` takes the place of those it names.
+
+    Lines that cannot be read are left out and listed.
+    """
+    export, begun, promised = Export([], [], [], []), 0, -1
     for number, text in enumerate(texts, 1):
         if not text.strip():
             continue
-        line = _line(number, text)
+        try:
+            line = _line(number, text)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            problem = f"line {number} was not imported: {where}: {first['msg']}"
+            export.unreadable.append(problem.replace(": :", ":"))
+            continue
         if isinstance(line, VersionLine):
             begun += 1 if line.memories is None else -1
+            if line.memories is not None:
+                promised = max(promised, 0) + line.memories + (line.state or 0)
             continue
         line.agent_id = agent or line.agent_id
         if not line.agent_id:
@@ -256,6 +284,12 @@ def read(texts: Iterable[str], agent: str | None) -> Export:
             "the export was cut off: its last line is missing, so memories may be, too. Export it again; to import "
             "the lines that are there, remove the first one"
         )
+    there = len(export.memories) + len(export.state)
+    if begun == 0 and promised >= 0 and not there <= promised <= there + len(export.unreadable):
+        raise InvalidInputError(
+            f"the last line promises {promised} memories and values of state, but {there} are there: lines were lost "
+            "or added. Export it again; to import the lines that are there, remove the first one"
+        )
     # Newer ones stay newer where they arrive. An export lists them newest first; a list without times is in order.
     timed = [(_aware(line.created_at), line) for line in reversed(export.memories) if line.created_at is not None]
     export.memories[:] = [line for line in export.memories if line.created_at is None]
@@ -267,13 +301,10 @@ def _line(number: int, text: str) -> VersionLine | Owned:
     try:
         given: object = json.loads(text)
         model = next((MODELS[name] for name in MODELS if isinstance(given, dict) and name in given), MemoryLine)
-        line = model.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInputError(f"line {number}: {where}: {first['msg']}".replace(": :", ":")) from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"line {number}: not JSON: {error}") from None
+    except (ValueError, RecursionError):
+        model = MemoryLine  # whose error names the place
+    line = model.model_validate_json(text)
+    line.number = number
     if isinstance(line, VersionLine) and line.kronmem_export > FORMAT:
         raise InvalidInputError(
             f"line {number}: this export is of format {line.kronmem_export}, written by a newer kronmem; "
@@ -354,6 +385,9 @@ class Import:
 
     def store(self, export: Export) -> None:
         """Restore everything as it was; where the service cannot, remember the current memories."""
+        for problem in export.unreadable:
+            printing.note(f"kronmem: {problem}")
+        self.counts["refused"] = len(export.unreadable)
         living = [line for line in export.memories if line.seconds_left(self._now) > 0]
         self.counts["expired"] = len(export.memories) - len(living)
         self._advance(self.counts["expired"])
@@ -369,14 +403,27 @@ class Import:
     def _restore(self, agent: str, lines: list[MemoryLine]) -> None:
         for start in range(0, len(lines), AT_ONCE):
             part = lines[start : start + AT_ONCE]
-            # Newest first, as an export lists them: `restore` puts them in order.
-            new = self._client.restore(agent, [line.memory(self._now) for line in reversed(part)])
-            self.counts["imported"] += new
-            self.counts["already_there"] += len(part) - new
+            self._restore_part(agent, part)
             self._advance(len(part))
 
-    def _refuse(self, line: str, agent: str, reason: object) -> None:
-        printing.note(f"kronmem: {line} of {agent} was not imported: {reason}")
+    def _restore_part(self, agent: str, part: list[MemoryLine]) -> None:
+        """Restore lines; where one of them is refused, the others without it."""
+        try:
+            # Newest first, as an export lists them: `restore` puts them in order.
+            new = self._client.restore(agent, [line.memory(self._now) for line in reversed(part)])
+        except REFUSALS as error:
+            if len(part) == 1:
+                self._refuse(part[0], "a memory", error)
+                return
+            middle = len(part) // 2
+            for half in (part[:middle], part[middle:]):
+                self._restore_part(agent, half)
+        else:
+            self.counts["imported"] += new
+            self.counts["already_there"] += len(part) - new
+
+    def _refuse(self, line: Owned, what: str, reason: object) -> None:
+        printing.note(f"kronmem: line {line.number}: {what} of {line.agent_id} was not imported: {reason}")
         self.counts["refused"] += 1
 
     # ── services that date memories themselves and keep no history ───────────────────────────────────────────────
@@ -404,8 +451,8 @@ class Import:
     def _count(self, line: MemoryLine, fresh: list[MemoryLine]) -> None:
         try:
             kept = self._remember(line, line.own_id())
-        except (ConflictError, UnsupportedError) as error:
-            self._refuse("a memory", line.agent_id, error)
+        except (*REFUSALS, UnsupportedError) as error:
+            self._refuse(line, "a memory", error)
             return
         if kept.queued:
             raise TransportError("the service stopped answering; the last memory waits in the outbox")
@@ -434,7 +481,7 @@ class Import:
                 session_id=line.session_id,
                 ttl_seconds=None if left == math.inf else max(int(left), 60),  # the minute that services want
                 pinned=line.pinned,
-                tags=line.tags,
+                tags=line.tags[-MAX_TAGS:],
                 metadata=line.metadata,
                 memory_id=memory_id,
                 role=line.role,
@@ -460,9 +507,9 @@ class Import:
                 values.set(line.state_key, line.value)
                 self.counts["state"] += 1
             elif there != line.value:
-                self._refuse(words, line.agent_id, "another value is there; `kronmem state delete` removes it")
-        except ConfigError as error:
-            self._refuse(words, line.agent_id, error)
+                self._refuse(line, words, "another value is there; `kronmem state delete` removes it")
+        except (ConfigError, *REFUSALS) as error:
+            self._refuse(line, words, error)
 
     def _describe_all(self, lines: list[AgentLine]) -> None:
         there = {ref: one for one in reversed(self._client.agents()) for ref in (one.name, one.id)} if lines else {}
@@ -470,7 +517,7 @@ class Import:
             different = {line.model_dump_json(): line for line in own}
             if len(different) > 1:
                 reason = f"{len(different)} agents become one, and their descriptions differ"
-                self._refuse("the description", ref, reason)
+                self._refuse(next(iter(different.values())), "the description", reason)
             else:
                 self._describe(next(iter(different.values())), there.get(ref))
 
@@ -479,9 +526,9 @@ class Import:
         if given in (known, (None, {})) and there:
             return
         if known not in (None, (None, {})):
-            self._refuse("the description", line.agent_id, "another one is there")
+            self._refuse(line, "the description", "another one is there")
             return
         try:
             self._client.describe(line.agent_id, description=line.description, metadata=line.agent_metadata or None)
         except (ConfigError, InvalidInputError, StatusError) as error:
-            self._refuse("the description", line.agent_id, error)
+            self._refuse(line, "the description", error)

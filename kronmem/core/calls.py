@@ -48,7 +48,9 @@ class Draft:
     key: str | None = None
     supersedes: str | None = None
     said_at: float | None = None
-    """When it was said (seconds since 1970), if that was before it is sent."""
+    """When it was said (seconds since 1970), if that was before it is sent; by this machine's clock."""
+    age: float | None = None
+    """How many seconds before it is sent; a service that knows it asks no other clock than its own."""
     own_id: bool = field(default=False, compare=False)
     """The id is the user's own and means one text, everywhere."""
 
@@ -69,7 +71,13 @@ class Draft:
             self.pinned,
             self.tags,
             self.metadata,
-            {"role": self.role, "key": self.key, "supersedes": self.supersedes, "said_at": _iso(self.said_at)},
+            {
+                "role": self.role,
+                "key": self.key,
+                "supersedes": self.supersedes,
+                "said_at": _iso(self.said_at),
+                "age": self.age,
+            },
         )
 
 
@@ -233,7 +241,7 @@ def page(
     agent_id: str, within: MemoryFilter, number: int, after: str | None, *, history: bool = False
 ) -> Call[memory_json.WirePage]:
     """Fetch one page of an agent's memories, newest first; the filters help our own service and are checked again."""
-    query = [("page", str(number)), ("per_page", str(PER_PAGE))]
+    query = [("page", str(number)), ("per_page", str(PER_PAGE)), _MAX_BYTES]
     if within.session_id is not None:
         query.append(("session_id", within.session_id))
     query += [("tag", tag) for tag in within.tags]
@@ -254,10 +262,10 @@ def get(agent_id: str, memory_id: str) -> Call[Memory]:
     return _of_agent("get", "GET", _memory(paths.MEMORY, memory_id), agent_id, parse, _raise_no_memory)
 
 
-def history(agent_id: str, memory_id: str) -> Call[list[Memory]]:
-    """Read a memory and its former texts, newest first."""
-    parse = partial(memory_json.batch, agent_id=agent_id)
-    return _of_agent("history", "GET", _memory(paths.HISTORY, memory_id), agent_id, parse, _raise_no_memory)
+def history(agent_id: str, memory_id: str, after: str | None) -> Call[memory_json.WirePage]:
+    """Read a page of a memory and its former texts, newest first."""
+    query, path = (_MAX_BYTES, *([("after", after)] if after else [])), _memory(paths.HISTORY, memory_id)
+    return _of_agent("history", "GET", path, agent_id, memory_json.page, _raise_no_memory, query=query)
 
 
 @dataclass(frozen=True)
@@ -362,6 +370,14 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
         unknown=None,
         subject=list(memories),
     )
+
+
+def restorable(memory: Memory) -> Memory:
+    """A memory with as many tags as it may have: kronmem 0.2 let them grow without bound."""
+    inputs.free_of_reserved(memory.metadata)
+    if len(memory.tags) <= limits.MAX_TAGS:
+        return memory
+    return memory.model_copy(update={"tags": memory.tags[-limits.MAX_TAGS :]})
 
 
 def redacted(memory: Memory, change: Callable[[str], str]) -> Memory:
@@ -474,6 +490,7 @@ class _Up(DeferredModel):
 
 
 _UP = Validator(_Up)
+_MAX_BYTES = ("max_bytes", str(limits.PAGE_BYTES))
 _OBJECT = Validator(dict[str, object])
 _ERASURE = Validator(Erasure)
 _RESTORED_REPLY = Validator(RestoreReply)

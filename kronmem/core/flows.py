@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
-from kronmem.core import calls
+from kronmem.api.limits import PAGE_BYTES
+from kronmem.core import calls, memory_json
 from kronmem.core.exchange import Around, Flow, Link, exchange
-from kronmem.core.paging import Walk
+from kronmem.core.paging import REPEATED, Walk
 from kronmem.core.status_errors import read
 from kronmem.core.wire import Call
-from kronmem.errors import FanOutError, KronmemError, NotFoundError, UnsupportedError
+from kronmem.errors import FanOutError, KronmemError, NotFoundError, ReplyError, UnsupportedError
 from kronmem.models import AgentInfo, Erasure, Memory
 
 T = TypeVar("T")
+M = TypeVar("M", calls.Draft, Memory)
 
 BATCH = 100
 """Memories of one bulk import: the most that Kronvex takes."""
@@ -31,9 +34,10 @@ def remember_many(
 
     Stored memories are in `stored` even when a later one fails.
     """
-    for start in range(0, len(drafts), BATCH):
+    start = 0
+    for chunk in batches(drafts):
         try:
-            many = yield from _batch(drafts[start : start + BATCH], link, timeout)
+            many = yield from _batch(chunk, link, timeout)
         except KronmemError as error:
             if not stored:
                 raise
@@ -42,7 +46,22 @@ def remember_many(
             yield from _one_by_one(drafts[start:], link, timeout, stored)
             break
         stored += many
+        start += len(chunk)
     return stored
+
+
+def batches(many: Sequence[M]) -> Iterator[Sequence[M]]:
+    """The same in parts of a bounded number and size; a part of one may be larger."""
+    start = size = 0
+    for at, one in enumerate(many):
+        # Every character in its largest form.
+        length = 6 * len(one.content) + len(to_json(one.metadata))
+        if at > start and (at - start == BATCH or size + length > PAGE_BYTES):
+            yield many[start:at]
+            start, size = at, 0
+        size += length
+    if start < len(many):
+        yield many[start:]
 
 
 def _batch(chunk: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory] | None]:
@@ -98,9 +117,23 @@ def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[l
     """A memory and its former texts; a service that keeps none has only the memory."""
     ends = link.now() + timeout
     try:
-        return (yield from exchange(calls.history(agent_id, memory_id), link, timeout))
+        return (yield from _versions(agent_id, memory_id, link, ends))
     except UnsupportedError:
         return [(yield from get(agent_id, memory_id, link, ends - link.now()))]
+
+
+def _versions(agent_id: str, memory_id: str, link: Link, ends: float) -> Flow[list[Memory]]:
+    found: dict[str, Memory] = {}
+    after = None
+    while True:
+        page = yield from exchange(calls.history(agent_id, memory_id, after), link, ends - link.now())
+        new = [memory_json.to_memory(wire, agent_id) for wire in page.memories if wire.id not in found]
+        found |= {one.id: one for one in new}
+        if page.next is None:
+            return list(found.values())
+        if not new:
+            raise ReplyError(REPEATED)
+        after = page.next
 
 
 def describe(agent_id: str, fields: dict[str, JsonValue], link: Link, timeout: float) -> Flow[AgentInfo]:

@@ -201,9 +201,15 @@ def ttl(days: int | None, seconds: int | None) -> dict[str, int]:
 
 def metadata(value: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
     """Copy the caller's metadata after checking that it is plain JSON of a sensible size."""
-    if isinstance(value, Mapping) and ids.RESERVED in value:
-        raise InvalidInputError(f"the metadata key {ids.RESERVED!r} is reserved")
+    if isinstance(value, Mapping):
+        free_of_reserved(value)
     return {} if value is None else agent_metadata(value)
+
+
+def free_of_reserved(value: Mapping[str, JsonValue]) -> None:
+    """Refuse metadata under the key that is kronmem's own."""
+    if ids.RESERVED in value:
+        raise InvalidInputError(f"the metadata key {ids.RESERVED!r} is reserved")
 
 
 def agent_metadata(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -5,8 +5,10 @@ Fields that a service has no place for come back out of its metadata.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
@@ -20,6 +22,8 @@ from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Explanation, Hit, Memory, Session
 
 M = TypeVar("M", Memory, Hit)
+
+_log = logging.getLogger("kronmem")
 
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -139,7 +143,7 @@ _BATCH = Validator(_WireBatch)
 
 def memory(reply: Reply, agent_id: str) -> Memory:
     """Read one stored memory; without an id it could never be forgotten, so that is an error."""
-    wire = parse_json(_MEMORY, reply)
+    wire = row(reply)
     if not wire.id:
         raise ReplyError("the service's answer cannot be read: a stored memory without an id")
     return to_memory(wire, agent_id)
@@ -147,13 +151,28 @@ def memory(reply: Reply, agent_id: str) -> Memory:
 
 def row(reply: Reply) -> WireMemory:
     """Read one stored memory as the server wrote it."""
-    return parse_json(_MEMORY, reply)
+    wire = parse_json(_MEMORY, reply)
+    if not _is_own(reply, wire):
+        raise ReplyError("the service answered with a memory of another agent")
+    return wire
+
+
+def _is_own(reply: Reply, wire: WireMemory) -> bool:
+    """Whether it is of the agent that was asked about; one of another is logged once for each agent."""
+    if not reply.agent_ref or wire.agent_id is None or wire.agent_id.lower() == reply.agent_ref.lower():
+        return True
+    _warn_of_others(reply.agent_ref)
+    return False
+
+
+@lru_cache(maxsize=256)
+def _warn_of_others(agent_id: str) -> None:
+    _log.warning("the service answers for agent %s with memories of another agent: they are left out", agent_id)
 
 
 def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]] | None:
     """Read recalled rows as the server wrote them with their hits, superseded ones too; None: it lists none at all."""
-    found = parse_json(_FOUND, reply)
-    listed = found.results if found.results is not None else found.memories
+    listed = _listed(parse_json(_FOUND, reply), reply)
     return None if listed is None else [(wire := _wire(one), _hit(one, wire, agent_id)) for one in listed]
 
 
@@ -170,12 +189,15 @@ def unscored(wire: WireMemory, agent_id: str) -> Hit:
 
 def batch(reply: Reply, agent_id: str) -> list[Memory]:
     """Read the answer to a batch, in the order it was sent."""
-    return [to_memory(wire, agent_id) for wire in parse_json(_BATCH, reply).memories]
+    wires = parse_json(_BATCH, reply).memories
+    if not all(_is_own(reply, wire) for wire in wires):
+        raise ReplyError("the service answered with memories of another agent")
+    return [to_memory(wire, agent_id) for wire in wires]
 
 
 def hits(reply: Reply, agent_id: str) -> list[Hit]:
     """Read the hits of a recall, best first, superseded memories left out."""
-    return _hits(parse_json(_FOUND, reply), agent_id)
+    return _hits(_listed(parse_json(_FOUND, reply), reply), agent_id)
 
 
 def context(reply: Reply, agent_id: str) -> tuple[list[Hit] | None, str]:
@@ -186,12 +208,14 @@ def context(reply: Reply, agent_id: str) -> tuple[list[Hit] | None, str]:
         if ready is None:
             raise ReplyError("the service's answer cannot be read: no context in it")
         return None, ready
-    return _hits(found, agent_id), ready or ""
+    return _hits(_listed(found, reply), agent_id), ready or ""
 
 
 def page(reply: Reply) -> WirePage:
     """Read one page of a listing."""
-    return parse_json(_PAGE, reply)
+    found = parse_json(_PAGE, reply)
+    found.memories = [wire for wire in found.memories if _is_own(reply, wire)]
+    return found
 
 
 def agents(reply: Reply) -> list[AgentInfo]:
@@ -251,13 +275,27 @@ def _unpack(fields: dict[str, Any], carried: JsonValue) -> None:
             fields[name] = carried[name]
 
 
-def _hits(found: _WireRecall, agent_id: str) -> list[Hit]:
+def _listed(found: _WireRecall, reply: Reply) -> Sequence[_WireHit | _WireFlatHit] | None:
     rows: Sequence[_WireHit | _WireFlatHit] | None = found.results if found.results is not None else found.memories
+    return None if rows is None else [row for row in rows if _is_own(reply, _wire(row))]
+
+
+def _hits(rows: Sequence[_WireHit | _WireFlatHit] | None, agent_id: str) -> list[Hit]:
+    seen: set[tuple[str, str]] = set()
     if rows is None:
         raise ReplyError("the service's answer cannot be read: neither results nor memories in it")
-    read = [_hit(row, wire, agent_id) for row in rows if not (wire := _wire(row)).superseded]
+    read = [_hit(row, wire, agent_id) for row in rows if _is_first(wire := _wire(row), seen) and not wire.superseded]
     read.sort(key=_by_similarity, reverse=True)  # a reversed sort keeps the order of equals too
     return read
+
+
+def _is_first(wire: WireMemory, seen: set[tuple[str, str]]) -> bool:
+    """Whether no row before it holds the same memory: a service that ignores ids may have stored it twice."""
+    if (own := (wire.ours or {}).get("id")) is None or wire.superseded:
+        return True
+    before = len(seen)
+    seen.add((str(own), wire.content))
+    return len(seen) > before
 
 
 _by_similarity = attrgetter("similarity")

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from kronmem.core import calls, memory_json
 from kronmem.core.wire import Call
-from kronmem.errors import ConfigError
+from kronmem.errors import ConfigError, ReplyError
 from kronmem.models import Memory
+
+REPEATED = "the service repeats a page of its listing: is a cache in front of it?"
 
 
 @dataclass
@@ -26,6 +28,8 @@ class Walk:
     total: int | None = None
     seen: set[str] = field(default_factory=lambda: set[str]())
     given: set[int] = field(default_factory=lambda: set[int]())
+    last: list[str] = field(default_factory=lambda: list[str]())
+    """The ids of the last page of a service that counts its pages."""
     found: int = 0
     """How many memories were given so far."""
 
@@ -38,6 +42,7 @@ class Walk:
         if "next" in page.model_fields_set:
             self.after, self.done = page.next, page.next is None
             fresh = page.memories
+            self._check_progress({page.next, *(wire.id for wire in fresh[:1])}, page.next is None or bool(fresh))
         else:
             fresh = [wire for wire in page.memories if wire.id not in self.seen]
             self.seen.update(wire.id for wire in fresh)
@@ -47,6 +52,12 @@ class Walk:
         self.found += len(held)
         return held
 
+    def _check_progress(self, marks: set[str | None], progress: bool) -> None:
+        """Keep the mark and the first id of each page: none of them comes twice."""
+        if not (progress and self.seen.isdisjoint(marks)):
+            raise ReplyError(REPEATED)
+        self.seen.update(mark for mark in marks if mark is not None)
+
     def _shown(self, wire: memory_json.WireMemory) -> bool:
         """Is it alive, and no duplicate of one that was given already?"""
         if self.history:
@@ -54,7 +65,7 @@ class Walk:
         if wire.superseded:
             return False
         own = (wire.ours or {}).get("id")
-        if own is None or self.total is None:  # our own service keeps one row per id
+        if own is None:  # our own service keeps one row per id
             return True
         mark = hash((str(own), wire.content))
         repeated = mark in self.given
@@ -63,7 +74,10 @@ class Walk:
 
     def _turn(self, page: memory_json.WirePage) -> None:
         shrunk = (self.total or 0) - (page.total or 0) if self.total and page.total is not None else 0
-        self.total = page.total
+        ids = [wire.id for wire in page.memories]
+        if ids == self.last and len(ids) >= calls.PER_PAGE and shrunk <= 0:
+            raise ReplyError(REPEATED)
+        self.total, self.last = page.total, ids
         if shrunk > 0 and page.memories:
             # Memories were deleted since the last page, so later ones moved up into pages already read.
             self.number = max(1, self.number - -(-shrunk // calls.PER_PAGE))

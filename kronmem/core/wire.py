@@ -46,6 +46,8 @@ class Reply:
     at: float = 0.0
     lost: bool = False
     """It answers the last of several attempts, and the service may have carried out one before it."""
+    agent_ref: str = ""
+    """The agent in the path that it answers; empty: unknown."""
 
 
 class Repeat(Enum):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import dropwhile
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -92,6 +93,7 @@ def _draft(body: requests.RememberRequest, key: str | None = None) -> NewRow:
         key=reserved.key or body.key,
         supersedes=reserved.supersedes or body.supersedes,
         said_at=_seconds(reserved.said_at),
+        age=reserved.age,
     )
 
 
@@ -164,14 +166,14 @@ def _list_memories(engine: Engine, asked: Invocation[requests.ListRequest]) -> r
     )
     page = _page(body, engine, place)
     rows, total = engine.memories(place, only, replace(page, limit=page.limit + 1))
-    rows, more = rows[: page.limit], rows[page.limit :]
+    memories = serialize.fitting(place.agent, rows[: page.limit], body.max_bytes)
     return {
-        "memories": [serialize.memory(place.agent, row) for row in rows],
+        "memories": memories,
         "total": total,
         "page": body.page,
         "per_page": page.limit,
         "pages": max(-(-total // page.limit), 1),
-        "next": _mark(rows[-1], body) if more else None,
+        "next": _mark(rows[len(memories) - 1], body) if len(memories) < len(rows) else None,
     }
 
 
@@ -225,9 +227,12 @@ def _update_memory(engine: Engine, asked: Invocation[requests.UpdateRequest]) ->
 
 
 @_handles(routes.HISTORY)
-def _history(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.HistoryReply:
-    rows = engine.history(asked.place, asked.ids["memory"])
-    return {"memories": [serialize.memory(asked.place.agent, row) for row in rows]}
+def _history(engine: Engine, asked: Invocation[requests.HistoryRequest]) -> replies.HistoryReply:
+    rows, body = engine.history(asked.place, asked.ids["memory"]), asked.body
+    if body.after is not None:
+        rows = list(dropwhile(lambda row: row.id != body.after, rows))[1:]
+    memories = serialize.fitting(asked.place.agent, rows, body.max_bytes)
+    return {"memories": memories, "next": memories[-1]["id"] if len(memories) < len(rows) else None}
 
 
 @_handles(routes.SUMMARY)

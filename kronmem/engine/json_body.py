@@ -20,7 +20,7 @@ _PIECE = 64 * 1024
 
 def parse(body: bytes) -> JsonValue:
     """The value of a body; `InvalidRequestError` when it is no JSON of sensible depth, or of too many values."""
-    if len(body) > _SMALL and _values(body) > MAX_VALUES:
+    if len(body) > _SMALL and holds_more(body, MAX_VALUES):
         raise InvalidRequestError(f"The body holds more than {MAX_VALUES} values", status=422)
     try:
         # Not json.loads: it takes a second for the floats of a large body, with the interpreter's lock held.
@@ -30,14 +30,14 @@ def parse(body: bytes) -> JsonValue:
     return value
 
 
-def _values(body: bytes) -> int:
-    """How many values stand in a body of JSON at most; counting ends soon after there are too many."""
+def holds_more(body: bytes, most: int) -> bool:
+    """Whether more values may stand in a body of JSON; counting ends soon after there are too many."""
     found = 0
     for outside in _outside_strings(body):
         found += sum(map(outside.count, (b",", b"[", b"{")))
-        if found > MAX_VALUES:
-            break
-    return found
+        if found > most:
+            return True
+    return False
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:

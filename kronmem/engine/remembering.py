@@ -1,7 +1,8 @@
 """The decision about a memory that arrives: new, a repeat of a text, a repeat of a request, or a change of mind.
 
 A request may come twice because its reply was lost. The receipt of a client's id tells that from a second wish, also
-when the memory has been forgotten in between: what was deleted does not come back through a late retry.
+when the memory has been forgotten in between: what was deleted does not come back through a late retry, which is
+refused.
 
 One current memory stands under a key. Which of two texts is the newer is decided by when they were said: a direct call
 is said when it arrives, one that waited in an outbox when it was queued, so that a late delivery buries nothing.
@@ -17,6 +18,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from kronmem.api.ids import FORGOTTEN
+from kronmem.api.limits import MAX_TAGS
 from kronmem.engine.bm25 import COMPANY
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.postings import indexed
@@ -54,6 +57,8 @@ class Kept:
 
 def remember(rows: Writer, place: Place, draft: NewRow, now: float, new: list[tuple[int, str]]) -> Kept:
     """Store one memory; a really new one is also appended to `new` with its key."""
+    if draft.age is not None:
+        draft = replace(draft, said_at=to_microseconds(now - draft.age))
     body = fingerprint(place.agent, draft) if draft.client_id else b""
     space = rows.find_space(place.owner, place.agent)
     if (again := _replayed(rows, place, space, draft, body, now)) is not None:
@@ -72,12 +77,14 @@ def _replayed(rows: Writer, place: Place, space: Space | None, draft: NewRow, bo
     receipt = rows.receipt(place.owner, place.agent, draft.client_id)
     if receipt is None:
         if rows.is_erased(place.owner, place.agent, draft.client_id):
-            return Kept(_fresh(draft, draft.client_id, 0, now))
+            raise ConflictError(FORGOTTEN, status=409)
         return _outlived(rows, space, draft, now) if space else None
     if receipt.body != body:
         raise ConflictError("This id was already used for another memory", status=409)
     row = rows.find(space, receipt.memory_id, now) if space else None
-    return Kept(row or _fresh(draft, receipt.memory_id, 0, now), receipt.deduplicated)
+    if row is None:
+        raise ConflictError(FORGOTTEN, status=409)
+    return Kept(row, receipt.deduplicated)
 
 
 def _outlived(rows: Writer, space: Space, draft: NewRow, now: float) -> Kept | None:
@@ -147,13 +154,20 @@ def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, said: Row, now:
     """The same text again: its tags and metadata are added, and it counts as said now."""
     new = replace(
         old,
-        tags=tuple(dict.fromkeys((*old.tags, *draft.tags))),
+        tags=_tags(old.tags, draft.tags),
         metadata=draft.metadata or old.metadata,
         expires_at=_later(old.expires_at, _expiry(draft, now)),
         pinned=old.pinned or draft.pinned,
         said_at=max(old.said_at, said.said_at),
     )
     return revised(rows, space, old, new)
+
+
+def _tags(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags of both, without the oldest of the old ones where they are too many."""
+    both = tuple(dict.fromkeys((*old, *new)))
+    newest_first = tuple(dict.fromkeys((*new[::-1], *old[::-1])))
+    return both if len(both) <= MAX_TAGS else newest_first[:MAX_TAGS][::-1]
 
 
 def revised(rows: Writer, space: Space, old: Row, new: Row) -> Row:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import accumulate
 
+from pydantic_core import to_json
+
+from kronmem.api.limits import MAX_TAGS
 from kronmem.api.replies import (
     AgentReply,
     ExplanationReply,
@@ -28,6 +33,23 @@ def timestamp(seconds: float) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def encoded(value: object) -> bytes:
+    """JSON in UTF-8."""
+    try:
+        return to_json(value)
+    except ValueError:  # a lone surrogate that an earlier version stored: JSON can escape it, UTF-8 cannot encode it
+        return json.dumps(value).encode()
+
+
+def fitting(agent: str, rows: Sequence[Row], most: int | None) -> list[MemoryReply]:
+    """As many of the memories as fit into so many bytes, at least one of them."""
+    found = [memory(agent, row) for row in rows]
+    if most is None:
+        return found
+    sizes = list(accumulate(len(encoded(one)) + 1 for one in found))
+    return found[: max(bisect_right(sizes, most), 1)]
+
+
 def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool = False) -> MemoryReply:
     """One memory. `count`: how many the agent now has, known only after a write."""
     created_at = timestamp(row.created_at)
@@ -38,7 +60,7 @@ def memory(agent: str, row: Row, *, count: int | None = None, deduplicated: bool
         "session_id": row.session_id,
         "memory_type": row.memory_type,
         "metadata": row.metadata,
-        "tags": list(row.tags),
+        "tags": list(row.tags[-MAX_TAGS:]),  # kronmem 0.2 kept more
         "created_at": created_at,
         "updated_at": None if row.updated_at is None else timestamp(row.updated_at),
         "said_at": created_at if row.said_at == row.created_at else timestamp(row.said_at),

@@ -5,27 +5,24 @@ Errors have FastAPI's shape: `{"detail": "..."}` or `{"detail": [{"type", "loc",
 
 from __future__ import annotations
 
-import json
-import logging
 import time
 from dataclasses import replace
 from urllib.parse import unquote
 
 from pydantic import JsonValue, ValidationError
-from pydantic_core import to_json
 
 from kronmem.api.requests import valid_id, validator
 from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
 from kronmem.core.wire import Reply, Request
+from kronmem.engine import serialize
 from kronmem.engine.engine import Engine, StoreSize
 from kronmem.engine.handlers import HANDLERS, Invocation
 from kronmem.engine.json_body import parse
 from kronmem.engine.remembering import Place
 from kronmem.engine.store import UndoneError
-from kronmem.errors import InvalidRequestError, KronmemError, StatusError
+from kronmem.errors import InvalidRequestError, StatusError
 
 _ROUTER = Router(ROUTES)
-_log = logging.getLogger("kronmem.engine")
 
 
 class Service:
@@ -35,7 +32,7 @@ class Service:
         self._engine = engine
 
     def handle(self, request: Request, owner: str = "") -> Reply:
-        """Answer one request. Raised are only a store that cannot be used and a deadline that has passed."""
+        """Answer one request. A store that cannot be used and a deadline are raised, and so is all that is not ours."""
         if match := _ROUTER.find(request.method, request.path):
             return self.answer(match, request, owner)
         if _ROUTER.allowed(request.method, request.path):
@@ -51,11 +48,6 @@ class Service:
             return _reply(422, {"detail": validation_problems(error, place)})
         except StatusError as error:
             return _reply(error.status, {"detail": error.message})
-        except KronmemError:
-            raise
-        except Exception:  # noqa: BLE001 - a service answers every request; the log has the traceback
-            _log.exception("%s request failed", match.route.method)
-            return _reply(500, {"detail": "Internal error; its traceback is in the log of kronmem.engine"})
 
     def size(self, timeout: float) -> StoreSize:
         """How large the store is, over all owners."""
@@ -120,8 +112,5 @@ def validation_problems(error: ValidationError, place: str) -> list[JsonValue]:
 def _reply(status: int, value: object) -> Reply:
     if status == 204:
         return Reply(status)
-    try:
-        body = to_json(value)
-    except ValueError:  # a lone surrogate that an earlier version stored: JSON can escape it, UTF-8 cannot encode it
-        body = json.dumps(value).encode()
+    body = serialize.encoded(value)
     return Reply(status, body, {"content-type": "application/json", "content-length": str(len(body))})

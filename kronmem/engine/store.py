@@ -57,6 +57,8 @@ class NewRow:
     supersedes: str | None = None
     said_at: float | None = None
     """When it was said, if that was before it arrived: it waited in an outbox."""
+    age: float | None = None
+    """The same in seconds before it arrived, which counts where both are given: the sender's clock may be wrong."""
 
 
 @dataclass(frozen=True)
@@ -341,7 +343,7 @@ class Store(Protocol):
     def read(self, timeout: float) -> AbstractContextManager[Reader]: ...
     def write(self, timeout: float) -> AbstractContextManager[Writer]: ...
     def commit(self, work: Callable[[Writer], T], timeout: float) -> T:
-        """Do `work` in a write, and answer its result once that is durable; may share a transaction with others."""
+        """Do `work` in a write, and answer its result once that is durable."""
         ...
 
     def note(self, timeout: float = 0.0, *, most: float = ...) -> AbstractContextManager[Writer]:

@@ -158,7 +158,7 @@ def for_server(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _undated(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return _with_ours(fields, {name: value for name, value in _ours(fields).items() if name != "said_at"})
+    return _with_ours(fields, {name: value for name, value in _ours(fields).items() if name not in ("said_at", "age")})
 
 
 def _with_former(draft: Draft, former: Sequence[str]) -> dict[str, JsonValue]:

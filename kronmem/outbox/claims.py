@@ -115,8 +115,7 @@ class Claims(QueueFile):
                 " lease = 0 WHERE seq = ?",
                 (refused, error[:500], now, *until(delay, now), row.seq),
             )
-            if sent:
-                _note_sent(db, row)
+            _settle(db, row, sent=sent)
 
         self._note(work)
 
@@ -129,8 +128,7 @@ class Claims(QueueFile):
             pause(db, lane, delay.lane, now)
             sql = "UPDATE waiting SET error = ?, asked = max(asked, ?), noted = ?, lease = 0 WHERE seq = ?"
             db.execute(sql, (error[:500], asked, now, row.seq))
-            if sent:
-                _note_sent(db, row)
+            _settle(db, row, sent=sent)
 
         self._note(work)
 
@@ -143,6 +141,7 @@ class Claims(QueueFile):
         def work(db: Connection) -> None:
             db.executemany("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", sent)
             db.executemany("UPDATE waiting SET lease = 0 WHERE seq = ? AND lease = ?", values)
+            db.executemany(_DROP_GONE, [(row.seq,) for row in claimed])
 
         self._note(work)
 
@@ -162,8 +161,7 @@ class Claims(QueueFile):
 
         def work(db: Connection) -> None:
             db.execute("UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?", (error[:500], row.seq))
-            if sent:
-                _note_sent(db, row)
+            _settle(db, row, sent=sent)
 
         self.write(work)
 
@@ -264,6 +262,12 @@ def _go_on(db: Connection, lane: Lane) -> None:
     db.execute("DELETE FROM pause WHERE service = ? AND mark = ?", (lane.service, lane.mark))
 
 
-def _note_sent(db: Connection, row: Waiting) -> None:
-    """The service may have it although nobody heard so."""
-    db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))
+def _settle(db: Connection, row: Waiting, *, sent: bool) -> None:
+    """Note that the service may have a row all the same; one that it cannot have and that was taken back is gone."""
+    if sent:
+        db.execute("INSERT OR IGNORE INTO sent SELECT seq FROM waiting WHERE seq = ?", (row.seq,))
+    db.execute(_DROP_GONE, (row.seq,))
+
+
+_DROP_GONE = """DELETE FROM waiting
+    WHERE seq = ? AND cancelled = 1 AND lease = 0 AND seq NOT IN (SELECT seq FROM sent)"""

@@ -288,6 +288,10 @@ class Delivery:
 
         Forced: tried out of turn for a person, so it counts towards nothing.
         """
+        if policy.is_done(error):
+            sender.succeeded(row)
+            self._within(ends).drop(row)
+            return True
         if policy.is_refusal(error):
             self._bury(sender, row, str(error), ends)
             return True

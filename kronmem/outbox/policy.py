@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kronmem.api.ids import FORGOTTEN
 from kronmem.core.retries import unheard
 from kronmem.errors import (
     ConfigError,
+    ConflictError,
     InvalidInputError,
     KronmemError,
     ReplyError,
@@ -50,6 +52,11 @@ def stops_the_lane(error: KronmemError) -> bool:
     """Is it about the key, the plan or the url, so that every other row would fare the same?"""
     about_all = isinstance(error, ConfigError) and not isinstance(error, UnsupportedError)
     return _status(error) in (401, 402, 403) or 300 <= _status(error) < 400 or about_all
+
+
+def is_done(error: KronmemError) -> bool:
+    """Was the memory stored and forgotten since? It must not come back."""
+    return isinstance(error, ConflictError) and error.message == FORGOTTEN
 
 
 def is_refusal(error: KronmemError) -> bool:

@@ -15,6 +15,7 @@ from kronmem.errors import ConflictError, OutboxFullError
 from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox import rows
 from kronmem.outbox.claims import CLAIMED, Claims, pause, paused, until
+from kronmem.outbox.lease import AHEAD
 from kronmem.outbox.policy import Delay
 from kronmem.outbox.queue_file import Lane
 from kronmem.outbox.rows import COLUMNS, QueuedRow
@@ -118,16 +119,20 @@ class OutboxFile(Claims, Withdrawals):
 
     # ── about ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ahead(self, lane: Lane, agent_id: str) -> tuple[int, bool]:
-        """How many rows of this agent wait (16 stands for more), and whether the lane is paused."""
+    def ahead(self, lane: Lane, agent_id: str) -> tuple[int, bool, bool]:
+        """How many rows of this agent wait (16 stands for more), whether the lane is paused, and whether they are.
+
+        They are until the time that the service named for the first of them or for the lane.
+        """
         now = self._now()
         some = "SELECT 1 FROM waiting WHERE service = ? AND mark = ? AND dead = 0 AND agent = ? LIMIT ?"
 
-        def work(db: Connection) -> tuple[int, bool]:
-            count = db.execute(
-                f"SELECT count(*) FROM ({some})", (lane.service, lane.mark, agent_id, CLAIMED)
-            ).fetchone()[0]
-            return count, paused(db, lane, now) > 0
+        def work(db: Connection) -> tuple[int, bool, bool]:
+            agent = (lane.service, lane.mark, agent_id)
+            count = db.execute(f"SELECT count(*) FROM ({some})", (*agent, CLAIMED)).fetchone()[0]
+            named = db.execute(_NAMED, (*agent, now, now + AHEAD)).fetchone() is not None
+            waits = paused(db, lane, now) > 0
+            return count, waits, waits or named
 
         return self.read(work)
 
@@ -176,6 +181,10 @@ class OutboxFile(Claims, Withdrawals):
     def _count(self, condition: str, lane: Lane) -> int:
         sql = f"SELECT count(*) FROM waiting WHERE service = ? AND {condition}"
         return int(self.read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchone())[0])
+
+
+_NAMED = """SELECT 1 FROM waiting WHERE asked > ?4 AND noted <= ?5
+    AND seq = (SELECT seq FROM head WHERE service = ?1 AND mark = ?2 AND agent = ?3)"""
 
 
 def _taken(path: str, draft: Draft, by: str) -> ConflictError:

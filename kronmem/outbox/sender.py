@@ -20,6 +20,7 @@ from kronmem.core.retries import Retry
 from kronmem.errors import KronmemError, NotFoundError, StatusError
 from kronmem.models import Memory
 from kronmem.outbox import policy
+from kronmem.outbox.lease import EARLIEST
 from kronmem.outbox.queue import OutboxFile
 from kronmem.outbox.queue_file import Lane
 from kronmem.outbox.rows import Waiting
@@ -155,13 +156,15 @@ class Sender:
 
 
 def aged(row: Waiting, now: float) -> calls.Draft | None:
-    """The draft with the rest of its lifetime; None when it has already run out."""
-    draft = replace(row.draft, said_at=row.created)
+    """The draft with its age and the rest of its lifetime; None when that has already run out."""
+    was_set = row.created >= EARLIEST
+    age = max(now - row.created, 0.0) if was_set or now < EARLIEST else 0.0
+    draft = replace(row.draft, said_at=row.created if was_set else None, age=round(age, 3))
     ttl = draft.ttl
     if not ttl or draft.pinned:
         return draft
-    left = row.created + ttl.get("ttl_seconds", ttl.get("ttl_days", 0) * 86_400) - now
+    left = ttl.get("ttl_seconds", ttl.get("ttl_days", 0) * 86_400) - age
     if left <= 0:
         return None
     # A lifetime that has hardly begun stays as it was said; 60 seconds is the least a service takes.
-    return draft if now - row.created < 60 else replace(draft, ttl={"ttl_seconds": max(60, round(left))})
+    return draft if age < 60 else replace(draft, ttl={"ttl_seconds": max(60, round(left))})

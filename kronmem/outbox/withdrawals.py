@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlite3 import Connection
 
+from kronmem.outbox.lease import EARLIEST
 from kronmem.outbox.process_liveness import is_gone
 from kronmem.outbox.queue_file import Lane, QueueFile
 
@@ -25,7 +26,7 @@ class Withdrawals(QueueFile):
 
     def cancel_all(self, lane: Lane, agent_id: str, session_id: str | None, before: float | None = None) -> int:
         """Take back everything of an agent, of one session of it, or from before a time."""
-        bounds = {" AND session = ?": session_id, " AND created < ?": before}
+        bounds = {" AND session = ?": session_id, f" AND created >= {EARLIEST} AND created < ?": before}
         given = {clause: value for clause, value in bounds.items() if value is not None}
         where = " WHERE service = ? AND mark = ? AND agent = ?" + "".join(given)
         return self._withdraw(where, (lane.service, lane.mark, agent_id, *given.values()))[0]

@@ -293,11 +293,11 @@ class OutboxWriter:
             return True, False
         patience = (ends - link.now()) / 4
         found = yield from local(lambda: self._quietly(lambda: self._ahead(agent_id, patience)))
-        count, paused = found or (0, False)
+        count, paused, named = found or (0, False, False)
         if not count:
             return True, paused
         resting = link.breaker.state == "open" and link.breaker.opened_at + link.breaker.pause > link.now()
-        if resting or time.monotonic() < self._slow_until:
+        if named or resting or time.monotonic() < self._slow_until:
             return False, paused
         try:
             patience = min((ends - link.now()) / 2, LEASE / 2)  # their claim is not over before they are settled
@@ -314,7 +314,7 @@ class OutboxWriter:
                 rounds += 1
                 if not (yield from self._send_first(rows, link, ends)):
                     return False
-            count, _ = yield from local(lambda: self._ahead(agent_id, ends - link.now()))
+            count, *_ = yield from local(lambda: self._ahead(agent_id, ends - link.now()))
             if not count:
                 return True
             if not rows:
@@ -440,7 +440,7 @@ class OutboxWriter:
         self._ask(working, sender, put, timeout)
         working.join(sender)
 
-    def _ahead(self, agent_id: str, timeout: float) -> tuple[int, bool]:
+    def _ahead(self, agent_id: str, timeout: float) -> tuple[int, bool, bool]:
         return self.ask(lambda file, lane: file.ahead(lane, agent_id), timeout)
 
     def _find(self, agent_id: str, memory_id: str, timeout: float) -> tuple[bool | None, str | None]:

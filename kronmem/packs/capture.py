@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
@@ -14,7 +15,7 @@ from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory
 from kronmem.async_agent_memory import AsyncAgentMemory
-from kronmem.errors import DeadlineError, OutboxFullError
+from kronmem.errors import ConflictError, DeadlineError, OutboxFullError
 from kronmem.packs.bounded_call import bounded_async, bounded_thread
 from kronmem.packs.capture_queue import Backlog
 from kronmem.packs.log_once import LogOnce
@@ -62,12 +63,14 @@ class CapturedMemory(NamedTuple):
     ttl_days: int | None
 
     def store(self, memory: AgentMemory) -> None:
-        """Store it: on disk when this returns."""
-        self._hand(memory.remember_later)
+        """Store it: on disk when this returns. One that was forgotten since stays so."""
+        with suppress(ConflictError):
+            self._hand(memory.remember_later)
 
     async def store_async(self, memory: AsyncAgentMemory) -> None:
-        """Store it: on disk when this returns."""
-        await self._hand(memory.remember_later)
+        """Store it: on disk when this returns. One that was forgotten since stays so."""
+        with suppress(ConflictError):
+            await self._hand(memory.remember_later)
 
     def _hand(self, remember_later: Callable[..., T]) -> T:
         return remember_later(

@@ -25,8 +25,8 @@ Headers = Mapping[str, str]
 class Keys:
     """The keys of a server and the owner each stands for; without any, everybody is the owner ''."""
 
-    def __init__(self, owners: Mapping[str, str] | None) -> None:
-        self._owners = {key.encode(): owner for key, owner in (owners or {}).items()}
+    def __init__(self, owners: Mapping[str, str] | KeysFile | None) -> None:
+        self._owners = owners or {}
 
     @property
     def needed(self) -> bool:
@@ -35,9 +35,41 @@ class Keys:
 
     def owner(self, given: str) -> str | None:
         """The owner of a key. Every key is compared in constant time: the time it takes tells nothing about them."""
-        said = given.encode()
-        found = [owner for key, owner in self._owners.items() if hmac.compare_digest(key, said)]
+        known = self._owners.read() if isinstance(self._owners, KeysFile) else self._owners
+        found = [owner for key, owner in known.items() if hmac.compare_digest(key.encode(), given.encode())]
         return found[0] if found else None
+
+
+class KeysFile:
+    """The keys of a file and those given beside it; a change of the file holds from the next request on."""
+
+    def __init__(self, path: Path, bare: str | None, named: str | None) -> None:
+        self._path, self._given = path, (bare, named)
+        self._mark: tuple[int, ...] = ()
+        self._owners = self._read()
+
+    def read(self) -> Mapping[str, str]:
+        """The keys that hold now; while the file cannot be read or is wrong, those given beside it alone."""
+        if self._mark != (mark := self._stat()):
+            try:
+                self._owners = self._read()
+            except ConfigError as error:
+                _log.error("the keys of %s are refused until it is put right: %s", self._path, error)
+                self._owners, self._mark = owners(*self._given) or {}, mark
+        return self._owners
+
+    def _read(self) -> Mapping[str, str]:
+        mark = self._stat()  # before: a change while it is read is seen at the next request
+        found = owners(*self._given, read_file(self._path)) or {}
+        self._mark = mark
+        return found
+
+    def _stat(self) -> tuple[int, ...]:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def owners(bare: str | None, named: str | None, lines: Iterable[str] = ()) -> dict[str, str] | None:

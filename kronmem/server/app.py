@@ -26,7 +26,7 @@ from kronmem.core.wire import UNAVAILABLE, Reply, Request
 from kronmem.engine.service import Service
 from kronmem.errors import KronmemError, StoreError, TransportError
 from kronmem.server.access_log import LogRequest, ServedRequest, log_as_text
-from kronmem.server.api_keys import Headers, Keys
+from kronmem.server.api_keys import Headers, Keys, KeysFile
 from kronmem.server.contracts.botwire import BOTWIRE
 from kronmem.server.contracts.contract import Contract
 from kronmem.server.contracts.kronvex import KRONVEX
@@ -59,7 +59,7 @@ OPEN = frozenset({*PAGES, paths.HEALTH})
 
 def create_app(
     service: Service,
-    keys: Mapping[str, str] | None = None,
+    keys: Mapping[str, str] | KeysFile | None = None,
     hosts: Hosts | None = None,
     *,
     open_metrics: bool = False,
@@ -159,6 +159,9 @@ class _Dispatcher:
         except KronmemError as error:
             _log.error("%s %s: %s", asked[2].method, type(error).__name__, error)
             return _unusable(contract, error)
+        except Exception:  # noqa: BLE001 -- a server answers every request; the log has the traceback
+            _log.exception("%s request failed", asked[2].method)
+            return _problem(contract, 500, "Internal error; its traceback is in the log of kronmem.server")
         return Response(reply.body, reply.status, headers=dict(reply.headers))
 
     async def _run(self, contract: Contract, asked: _Asked) -> Reply:
@@ -173,12 +176,9 @@ class _Dispatcher:
         given = contract.key(web.headers)
         if given is None:
             return _problem(contract, 401, "Missing API key. Add header: X-API-Key: kv-...")
-        address = web.client.host if web.client else ""
-        owner = self._keys.owner(given)
-        if owner is not None:
-            self._wrong_keys.forget(address)
+        if (owner := self._keys.owner(given)) is not None:
             return owner
-        if seconds := self._wrong_keys.count(address):
+        if seconds := self._wrong_keys.count(web.client.host if web.client else ""):
             return _problem(contract, 429, "Too many wrong API keys from this address.", retry_after=seconds)
         return _problem(contract, 401, "Invalid or revoked API key.")
 

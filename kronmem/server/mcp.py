@@ -23,6 +23,7 @@ from kronmem.api.requests import EmptyRequest, valid_id
 from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.async_client import AsyncClient
 from kronmem.core.wire import Reply, Request
+from kronmem.engine.json_body import holds_more
 from kronmem.engine.service import Service
 from kronmem.server import api_keys as keys
 from kronmem.server.contracts.contract import detail
@@ -38,6 +39,8 @@ ROUTES: tuple[AnyRoute, ...] = (
 )
 MAX_BODY = 1024 * 1024
 """In bytes: the SDK parses it on the event loop. The longest text, escaped, has 400,000."""
+MAX_VALUES = 2000
+"""In a body: a memory has 100 tags, and the SDK answers each value that it does not want with 180 bytes."""
 HEADER = "x-kronmem-agent"
 
 _owner: ContextVar[str] = ContextVar("kronmem_mcp_owner")
@@ -67,6 +70,8 @@ class McpEndpoint:
         """Answer one request; HTTPException when it names no agent or cannot be read."""
         agent = _named_agent(match.segments, web)
         body = (await read(web, MAX_BODY)).body or b""
+        if holds_more(body, MAX_VALUES):
+            raise HTTPException(413, f"The body holds more than {MAX_VALUES} values")
         manager = await self._started()  # before the variables are set: it outlives this request
         _owner.set(owner)
         _agent.set(agent)

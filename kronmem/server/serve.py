@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from kronmem.engine.service import Service
+    from kronmem.server.api_keys import KeysFile
 
 GRACE = 10
 """Seconds that accepted requests have to finish after SIGTERM: as long as one may wait for the store. A body that
@@ -28,7 +30,7 @@ def run(
     host: str,
     port: int,
     path: str,
-    keys: Mapping[str, str] | None = None,
+    keys: Mapping[str, str] | KeysFile | None = None,
     *,
     allow_hosts: Iterable[str] = (),
     open_metrics: bool = False,
@@ -81,7 +83,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         log_config=None,
         access_log=False,  # the guard writes one, without queries
         server_header=False,
-        proxy_headers=False,
+        proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,  # whose X-Forwarded-For names the sender; uvicorn reads it
         limit_concurrency=2 * MOST,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE,

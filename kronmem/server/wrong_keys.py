@@ -1,4 +1,5 @@
-"""Counts wrong keys by the address they come from. Right keys are never counted: many users may share an address."""
+"""Counts wrong keys by the address they come from. Right keys are never counted and reset nothing: many users may share
+an address."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 ALLOWED = 20
-"""Wrong keys in a row before an address gets 429: more than a program with a mistyped key tries by itself."""
+"""Wrong keys in a window before an address gets 429: more than a program with a mistyped key tries by itself."""
 WINDOW = 60.0
 """Seconds after which an address begins anew: 20 guesses a minute find no random key."""
 _ADDRESSES = 10_000
@@ -35,9 +36,5 @@ class WrongKeys:
         if len(self._tried) > _ADDRESSES:
             self._tried.popitem(last=False)
         if tried == ALLOWED:
-            _log.warning("%s tried %d wrong keys in a row and gets 429 now", address, tried)
+            _log.warning("%s tried %d wrong keys within a minute and gets 429 now", address, tried)
         return 0 if tried < ALLOWED else math.ceil(since + WINDOW - now)
-
-    def forget(self, address: str) -> None:
-        """The address has a right key."""
-        self._tried.pop(address, None)

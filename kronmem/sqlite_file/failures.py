@@ -61,6 +61,8 @@ def translated(path: str) -> Generator[None]:
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is damaged: a text in it is not UTF-8", damaged=True) from error
     except OSError as error:
+        if error.errno is None:  # raised by a signal handler, such as the TimeoutError of an alarm
+            raise
         raise StoreError(f"{path}: {error.strerror or error}", outage=True) from error
 
 

@@ -120,7 +120,9 @@ def identity(path: str) -> tuple[int, int] | None:
     """Which file is at the path now; None: none is."""
     try:
         found = os.stat(path)
-    except OSError:
+    except OSError as error:
+        if error.errno is None:  # raised by a signal handler
+            raise
         return None
     return found.st_dev, found.st_ino
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Generator, Iterable
 from typing import TypeVar
 
@@ -58,7 +57,7 @@ class Http1:
         status = parser.status
         if status == 407 and self._target.proxy is not None:
             raise ProxyRefusedError(status)
-        reply = Reply(status, parser.body, parser.headers, time.time())
+        reply = self._target.reply(status, parser.body, parser.headers)
         # After a 500 some servers drop the connection, but only when it is used again.
         self.reusable = parser.reusable and status < 500
         return reply

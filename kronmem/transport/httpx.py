@@ -52,7 +52,7 @@ class Injected:
                 response.close()
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
-        return Reply(response.status_code, body.bytes(), names(response.headers.raw), time.time())
+        return self._target.reply(response.status_code, body.bytes(), names(response.headers.raw))
 
     async def asend(self, request: Request) -> Reply:
         """Send once, awaiting."""
@@ -69,7 +69,7 @@ class Injected:
                     await response.aclose()
         except _FAILURES as error:
             raise _failure(error, request, self._target) from None
-        return Reply(response.status_code, body.bytes(), names(response.headers.raw), time.time())
+        return self._target.reply(response.status_code, body.bytes(), names(response.headers.raw))
 
     def close(self) -> None:
         """Nothing: the owner of the transport closes it."""

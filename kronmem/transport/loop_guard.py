@@ -18,8 +18,9 @@ class LoopGuard:
         """Look whether an event loop runs in this thread; `remember_later` never waits for a service."""
         if self.told or name == "remember_later":
             return
-        asyncio = sys.modules.get("asyncio")  # nobody has a loop who has not loaded it
-        if asyncio is None or asyncio._get_running_loop() is None:
+        # Without the module there is no loop; while another thread imports it, it may lack the function.
+        running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+        if running_loop is None or running_loop() is None:
             return
         self.told = True
         log.warning(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import ssl
+import time
 from urllib.parse import quote, urlsplit
 
 from pydantic import SecretBytes, SecretStr
 
-from kronmem.core.wire import Request
+from kronmem.core.wire import Reply, Request
 from kronmem.settings import address_of
 from kronmem.transport.proxy import Proxy, bracketed, proxy_for
 from kronmem.transport.tls import trusted
+
+LEAST_KEY = 6
+"""Characters: a shorter key may be a part of any word, and of the names that an error's JSON is read by."""
+HIDDEN = "[key]"
 
 
 class Target:
@@ -42,6 +48,16 @@ class Target:
     def url(self, request: Request) -> str:
         """The whole address of a request."""
         return f"{self.scheme}://{self.netloc}{self.path(request)}"
+
+    def reply(self, status: int, body: bytes, headers: dict[str, str]) -> Reply:
+        """The reply as it came; an error that repeats the key comes without it."""
+        key = self.key.get_secret_value() if self.key else ""
+        if status >= 300 and len(key) >= LEAST_KEY:
+            quoted = json.dumps(key)[1:-1]
+            for written in (key, quoted, quoted.replace("/", "\\/")):
+                body = body.replace(written.encode(), HIDDEN.encode())
+            headers = {name: value.replace(key, HIDDEN) for name, value in headers.items()}
+        return Reply(status, body, headers, time.time())
 
     @property
     def authority(self) -> str:

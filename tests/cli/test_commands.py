@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -140,7 +141,8 @@ def test_standard_input_in_another_encoding_is_refused_with_the_fix() -> None:
 def test_an_imported_time_without_a_date_in_utc_is_refused() -> None:
     line = {"content": "tea", "agent_id": "a", "created_at": "0001-01-01T00:00:00+14:00"}
     ended = run("import", "-", stdin=json.dumps(line))
-    assert (ended.exit_code, ended.stderr.splitlines()[-1]) == (2, "kronmem: created_at is out of range")
+    assert ended.exit_code == 1
+    assert ended.stderr.endswith("line 1: a memory of a was not imported: created_at is out of range\n")
     assert lines(run("agents", "--json")) == [[]]
 
 
@@ -222,12 +224,40 @@ def test_import_takes_lines_with_little_in_them_and_leaves_out_what_is_over() ->
     assert run("import", "-a", "team", stdin=text).stdout == "Imported 1, 1 expired.\n"
 
 
-@pytest.mark.parametrize("text", ["{", '{"content": 5}', "[]", '{"content": "no agent"}', '{"contents": "x"}'])
-def test_an_unreadable_line_is_named_before_anything_is_stored(text: str) -> None:
-    ended = run("import", stdin=f'{{"content": "fine", "agent_id": "team"}}\n{text}\n')
-    assert ended.exit_code == 2
-    assert "line 2" in ended.stderr
+TOO_MUCH = {
+    "a long tag": {"tags": ["t" * 256]},
+    "a blank text": {"content": " "},
+    "a session with a slash": {"session_id": "a/b"},
+    "a long type": {"memory_type": "t" * 51},
+    "reserved metadata": {"metadata": {"kronmem": {"id": "x"}}},
+    "large metadata": {"metadata": {"x": "y" * 1_000_001}},
+}
+
+
+@pytest.mark.parametrize("text", ["{", '{"content": 5}', "[]", '{"contents": "x"}', *TOO_MUCH])
+def test_a_line_that_cannot_be_imported_is_named_with_its_reason_and_the_others_are_imported(text: str) -> None:
+    bad = json.dumps({"content": "x", "agent_id": "team", **TOO_MUCH[text]}) if text in TOO_MUCH else text
+    good = [f'{{"content": "fine {number}", "agent_id": "team"}}\n' for number in range(150)]
+    ended = run("import", stdin="".join([*good[:42], f"{bad}\n", *good[42:]]))
+    assert (ended.exit_code, ended.stdout) == (1, "Imported 150, 1 refused.\n")
+    assert len(re.findall(r"line 43[: ].*was not imported: .+", ended.stderr)) == 1
+    assert len(run("list", "-a", "team", "--json").stdout.splitlines()) == 150
+
+
+def test_a_line_of_no_agent_is_named_before_anything_is_stored() -> None:
+    ended = run("import", stdin='{"content": "fine", "agent_id": "team"}\n{"content": "no agent"}\n')
+    assert (ended.exit_code, "line 2" in ended.stderr) == (2, True)
     assert run("list", "-a", "team", "--json").stdout == ""
+
+
+@pytest.mark.parametrize("promised", [0, 1, 3])
+def test_an_export_with_more_or_fewer_lines_than_its_end_says_is_refused(promised: int) -> None:
+    ends = f'{{"kronmem_export": 2, "memories": {promised}, "state": 0}}\n'
+    two = '{"content": "one", "agent_id": "team"}\n{"content": "two", "agent_id": "team"}\n'
+    ended = run("import", stdin='{"kronmem_export": 2}\n' + two + ends)
+    assert (ended.exit_code, "2 are there" in ended.stderr) == (2, True)
+    assert run("list", "-a", "team", "--json").stdout == ""
+    assert run("import", stdin=two + ends).stdout == "Imported 2.\n"
 
 
 @pytest.mark.slow

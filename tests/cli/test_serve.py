@@ -94,6 +94,26 @@ def test_keys_come_from_the_environment_and_from_a_file(tmp_path: Path) -> None:
     assert found == [200, 200, 200, 401, 401]
 
 
+@pytest.mark.slow
+def test_a_key_of_a_file_is_revoked_and_added_without_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("ada:kv-ada\nbob:kv-bob\n")
+    file.chmod(0o600)
+    words = ("--json", "--quiet", "--db", str(tmp_path / "m.db"), "--keys-file", str(file))
+    with serving(*words, KRONMEM_SERVE_KEY="kv-bare") as process:
+        assert process.stdout
+        url = json.loads(process.stdout.readline())["url"]
+        found: list[list[int]] = []
+        for text in (None, "bob:kv-bob\neve:kv-eve\n", "", "se cret\n", "ada:kv-ada\n"):
+            if text is not None:
+                file.write_text(text)
+            found.append([answers(url, key) for key in ("kv-bare", "kv-ada", "kv-bob", "kv-eve")])
+        process.send_signal(signal.SIGTERM)
+        assert "se cret" not in process.communicate(timeout=20)[1]
+    none = [200, 401, 401, 401]
+    assert found == [[200, 200, 200, 401], [200, 401, 200, 200], none, none, [200, 200, 401, 401]]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [(None, "No such file"), ("", "there is no key"), ("a b:x", "name:key"), ("se cret", "characters that no key has")],

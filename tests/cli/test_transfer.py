@@ -10,13 +10,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import Result
 
-from kronmem import Client
+from kronmem import Client, ConflictError
 from tests.cli.running import NOWHERE, lines, run
 from tests.services.kronmem import ServedKronmem
 
@@ -285,6 +289,76 @@ def stored(path: Path) -> int:
         return 0
     finally:
         db.close()
+
+
+@pytest.mark.parametrize("where", ["sqlite", "served", "postgres"])
+def test_a_text_remembered_often_keeps_its_newest_tags_and_is_exported_imported_and_updated(
+    where: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    with place(where, tmp_path, request) as here, Client(here, outbox=False) as client:
+        for turn in range(3):
+            client.remember("ada", "tea", tags=["always", *(f"{turn}-{number}" for number in range(40))])
+        (kept,) = client.memories("ada")
+        assert [*kept.tags][-41:] == ["always", *(f"2-{number}" for number in range(40))]
+        assert (len(kept.tags), kept.tags[0]) == (100, "0-21")
+        assert client.update("ada", kept.id, tags=kept.tags, pinned=True).tags == kept.tags
+        whole = run("export", "--url", here).stdout
+        assert run("import", "--url", f"sqlite:///{tmp_path}/there.db", stdin=whole).stdout == "Imported 1.\n"
+        assert dump(f"sqlite:///{tmp_path}/there.db") == sorted(whole.splitlines())
+
+
+def test_an_export_of_a_memory_with_too_many_tags_is_restored_with_the_newest() -> None:
+    assert imported(one(tags=[f"t{number}" for number in range(120)], created_at="2026-01-01T00:00:00Z")) == (
+        "Imported 1.\n"
+    )
+    with Client() as client:
+        assert [memory.tags for memory in client.memories("ada")] == [tuple(f"t{number}" for number in range(20, 120))]
+
+
+LETTERS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
+TEXTS = st.sampled_from(["tea", "猫", "at the sea"]) | LETTERS.filter(str.strip)
+TAGS = st.lists(st.integers(0, 300).map(str) | TEXTS.filter(lambda text: len(text) < 9), max_size=100, unique=True)
+METADATA = st.dictionaries(
+    LETTERS.filter(lambda name: name != "kronmem"),
+    st.recursive(st.none() | st.integers() | LETTERS, st.lists),
+    max_size=3,
+)
+CHANGES = {
+    "tags": TAGS,
+    "metadata": METADATA,
+    "pinned": st.booleans(),
+    "memory_type": st.sampled_from(["fact", "preference", "my own"]),
+}
+WRITES = st.fixed_dictionaries(
+    {"content": TEXTS},
+    optional={
+        **CHANGES,
+        "session_id": st.sampled_from(["s1", "s2"]),
+        "key": st.sampled_from(["k1", "k2"]),
+        "role": st.sampled_from(["user", "tool"]),
+        "ttl_days": st.integers(1, 3650),
+    },
+)
+UPDATES = st.fixed_dictionaries({"pick": st.integers(0, 9)}, optional={**CHANGES, "content": TEXTS})
+
+
+@settings(max_examples=10, derandomize=True, database=None)
+@given(st.lists(WRITES | UPDATES, max_size=12))
+def test_whatever_is_stored_comes_through_an_export_and_an_import(steps: list[dict[str, Any]]) -> None:
+    with TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as directory:
+        here, there = f"sqlite:///{directory}/here.db", f"sqlite:///{directory}/there.db"
+        with Client(here, outbox=False) as client:
+            for step in steps:
+                there_is = list(client.memories("ada"))
+                if "pick" not in step:
+                    client.remember("ada", **step)
+                elif there_is and len(step) > 1:
+                    with suppress(ConflictError):  # another memory has that text
+                        client.update("ada", there_is[step.pop("pick") % len(there_is)].id, **step)
+            client.state("ada").set("there is", "an agent")
+        whole = run("export", "--url", here).stdout
+        assert run("import", "--url", there, stdin=whole).exit_code == 0
+        assert dump(there) == sorted(whole.splitlines())
 
 
 def imported(text: str) -> str:

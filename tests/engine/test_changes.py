@@ -413,7 +413,8 @@ def test_erasing_counts_what_it_removed_and_a_late_retry_revives_nothing(call: C
     assert status == 200
     assert gone == {"memories": 1, "history": 1, "state": 1, "receipts": 1, "complete": True}
     assert call("GET", "/api/v1/agents")[1] == []
-    call.remember(B, metadata=own)  # the retry of a request whose reply was lost
+    late = call("POST", "remember", {"content": B, "metadata": own})  # the retry of a request whose reply was lost
+    assert late[0] == 409
     assert call.contents() == []
     call.remember("something new")
     assert call.contents() == ["something new"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kronmem.api.ids import FORGOTTEN
 from tests.engine.calling import Caller, calling
 
 ID = "5b6a9f3e-5b3b-4f57-9f3a-1f6c3e1c9f10"
@@ -119,15 +120,15 @@ def test_the_same_client_id_with_another_body_is_a_conflict(call: Caller, change
 def test_a_retry_after_a_forget_creates_nothing(call: Caller) -> None:
     call("POST", "remember", with_id(ID))
     assert call("DELETE", f"memories/{ID}")[0] == 204
-    status, memory = call("POST", "remember", with_id(ID))
-    assert (status, memory["id"], memory["content"]) == (201, ID, "tea at five")
+    status, reply = call("POST", "remember", with_id(ID))
+    assert (status, reply["detail"]) == (409, FORGOTTEN)
     assert call.contents() == []
 
 
 def test_a_retry_after_the_agent_was_deleted_creates_nothing(call: Caller) -> None:
     call("POST", "remember", with_id(ID))
     call("DELETE", "/api/v1/agents/bot")
-    assert call("POST", "remember", with_id(ID))[0] == 201
+    assert call("POST", "remember", with_id(ID))[0] == 409
     assert call("GET", "/api/v1/agents") == (200, [])
 
 

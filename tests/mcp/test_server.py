@@ -229,6 +229,10 @@ def test_a_request_keeps_no_session_and_is_bounded_in_size(served: ServedKronmem
     call: dict[str, Any] = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "inject_context"}}
     assert "result" in httpx.post(url, json=call, headers=headers, timeout=60).json()
     assert httpx.post(url, content=b" " * (16 * 1024 * 1024 + 1), headers=headers, timeout=60).status_code == 413
+    many = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "remember"}}
+    many["params"]["arguments"] = {"content": "x", "tags": [1] * 300_000}  # type: ignore[index]
+    reply = httpx.post(url, json=many, headers=headers, timeout=60)
+    assert (reply.status_code, len(reply.content) < 1000) == (413, True)
 
 
 @pytest.mark.slow

@@ -251,7 +251,7 @@ def test_a_limit_of_the_key_holds_for_every_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_when_the_service_is_well_again_a_memory_is_stored_and_not_queued(
+def test_until_the_time_that_the_service_named_for_an_agent_its_memories_are_queued_without_asking(
     kind: str, tmp_path: Path, status: int
 ) -> None:
     service = Switched(respond(status, {"retry-after": "80000"}))
@@ -259,12 +259,13 @@ def test_when_the_service_is_well_again_a_memory_is_stored_and_not_queued(
         assert client.remember("alice", "first").queued
         assert client.remember("alice", "second").queued
         assert [one.queued for one in client.remember_many("alice", ["third"])] == [True]
+        assert len(server.requests) == 1, "asked before the time that was named"
         service.action = keeping
         del server.requests[:]
-        assert not client.remember("alice", "fourth").queued
+        assert client.remember("alice", "fourth").queued
+        assert asked(client, "flush", 30.0) == 0
         assert texts(server) == ["first", "second", "third", "fourth"]
-        assert asked(client, "pending") == 0
-        assert not client.remember("bob", "fifth").queued
+        assert not client.remember("alice", "fifth").queued
 
 
 def test_another_agents_success_ends_a_pause_of_the_key(tmp_path: Path) -> None:

@@ -298,6 +298,7 @@ def test_what_was_queued_is_delivered_behind_the_callers_back(kind: str, tmp_pat
         assert [request.headers["idempotency-key"] for request in server.requests] == ids
         metadata = server.requests[0].body["metadata"]
         assert datetime.fromisoformat(metadata["kronmem"].pop("said_at")).tzinfo is not None
+        assert metadata["kronmem"].pop("age") >= 0
         assert metadata == {"n": 0, "kronmem": {"id": ids[0], "type": "decision", "tags": ["t"]}}
         client.forget("alice", ids[2])
         assert server.requests[-1].path == f"/api/v1/agents/alice/memories/service-{ids[2]}"

@@ -115,6 +115,41 @@ def test_a_memory_that_could_not_be_sent_is_not_delivered_to_be_forgotten(
         assert client.outbox.pending() == 0
 
 
+TAKEN_BACK: dict[str, Callable[[Any, str], object]] = {
+    "forgotten": lambda client, queued: client.forget("alice", queued),
+    "cleared": lambda client, queued: client.clear("alice", session_id="s"),
+    "dropped": lambda client, queued: asked(client, "drop", queued),
+}
+
+
+@pytest.mark.parametrize("how", TAKEN_BACK)
+@pytest.mark.parametrize("status", [503, 401, 422])
+def test_a_memory_taken_back_during_a_try_that_stores_nothing_is_never_sent_again(
+    kind: str, how: str, status: int, tmp_path: Path
+) -> None:
+    tried, taken_back = threading.Event(), threading.Event()
+
+    def answer(server: RawServer, connection: Any, request: Any) -> None:
+        if request.path.endswith("/remember"):
+            tried.set()
+            assert taken_back.wait(60)
+            respond(status, {"retry-after": "3600"})(server, connection, request)
+        else:  # a clear finds nothing
+            respond(200, body={"deleted": 0})(server, connection, request)
+
+    service = Switched(answer)
+    with RawServer([service]) as server, shell(kind, server.url, outbox=tmp_path / "o.db", timeout=60.0) as client:
+        queued = client.remember_later("alice", "second thoughts", session_id="s")
+        assert tried.wait(60)
+        TAKEN_BACK[how](client, queued)
+        taken_back.set()
+        until(lambda: asked(client, "pending") == 0)
+        service.action = keeping
+        assert asked(client, "flush", 20.0) == 0
+        assert (texts(server), asked(client, "dead")) == (["second thoughts"], [])
+        assert not [one for one in deleted(server) if how != "cleared"]
+
+
 def test_a_memory_that_was_never_sent_is_not_delivered_to_be_forgotten(kind: str, tmp_path: Path) -> None:
     service = Switched(respond(503, {"retry-after": "3600"}))
     with RawServer([service]) as server, shell(kind, server.url, outbox=tmp_path / "o.db", retry=ONCE) as client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import httpx
 import pytest
@@ -27,10 +28,14 @@ def unlocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedKronmem
         yield service
 
 
-@pytest.fixture(scope="session")
+addresses = count(2)
+
+
+@pytest.fixture
 def http(served: ServedKronmem) -> Iterator[httpx.Client]:
-    """Plain HTTP to the server with keys."""
-    with httpx.Client(base_url=served.url, trust_env=False, timeout=60) as client:
+    """Plain HTTP to the server with keys, from an address of its own: wrong keys are counted by it."""
+    transport = httpx.HTTPTransport(local_address="127.0.{}.{}".format(*divmod(next(addresses), 250)))
+    with httpx.Client(base_url=served.url, transport=transport, timeout=60) as client:
         yield client
 
 

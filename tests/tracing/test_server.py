@@ -17,9 +17,6 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
 from kronmem import Client
-from kronmem.engine.engine import Engine
-from kronmem.engine.service import Service
-from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.server.access_log import ServedRequest
 from kronmem.server.app import create_app
 from kronmem.transport.local import sqlite_service
@@ -152,12 +149,14 @@ async def test_a_request_without_a_trace_is_a_root_wherever_the_server_was_start
 
 
 @pytest.mark.anyio
-async def test_an_exception_in_the_app_is_named_by_its_class(recorder: Recorder) -> None:
-    class Exploding(Service):
-        def answer(self, *_: Any) -> Any:
-            raise ZeroDivisionError("private words")
+async def test_an_exception_in_the_app_is_named_by_its_class(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def explode(*_: Any) -> Any:
+        raise ZeroDivisionError("private words")
 
-    service = Exploding(Engine(SqliteStore(":memory:")))
+    monkeypatch.setattr("kronmem.server.app.read", explode)
+    service = sqlite_service(":memory:")
     transport = httpx.ASGITransport(create_app(service), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as web:
         assert (await web.get("/api/v1/agents")).status_code == 500

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from kronmem import DeadlineError, KronmemError, Retry, TransportError, UnavailableError
 from kronmem.transport.failures import seconds
 from kronmem.transport.pool import IN_FLIGHT
+from tests.outbox.services import asked
 from tests.services import RawServer
 from tests.services.raw import close, hang, respond, respond_raw
 from tests.shells import shell
@@ -101,3 +107,38 @@ def test_an_open_breaker_names_the_address(kind: str) -> None:
 )
 def test_seconds_are_told_without_idle_digits(time: float, said: str) -> None:
     assert seconds(time) == said
+
+
+KEY = 'kv-own/"secret"'
+
+
+@pytest.mark.parametrize("injected", [False, True])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422, 429, 500, 503, 302])
+def test_a_service_that_repeats_the_key_does_not_put_it_into_errors_and_logs(
+    kind: str, status: int, injected: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = {"detail": f"{KEY} is no good", "message": KEY}
+    escaped = json.dumps(body).replace("/", "\\/")
+    mock = httpx.MockTransport(
+        lambda _: httpx.Response(status, json=body, headers={"x-request-id": KEY, "location": KEY})
+    )
+    options: dict[str, Any] = {"transport": mock, "outbox": False} if injected else {"outbox": tmp_path / "o.db"}
+    with (
+        RawServer([respond(status, {"x-request-id": KEY, "location": KEY}, escaped)]) as server,
+        shell(kind, server.url, api_key=KEY, retry=Retry(attempts=1), **options) as client,
+        caplog.at_level(logging.DEBUG),
+    ):
+        told: list[object] = []
+        for ask in (
+            lambda: client.recall("ada", "tea"),
+            lambda: client.remember("ada", "tea"),
+            lambda: client.health(),
+        ):
+            try:
+                ask()
+            except KronmemError as error:
+                told += [str(error), repr(error), vars(error), *traceback.format_exception(error)]
+        assert told
+        if not injected:
+            told += [*asked(client, "list"), *asked(client, "dead")]
+    assert "secret" not in f"{told} {caplog.text}".replace(str(tmp_path), "")

@@ -36,8 +36,8 @@ def shown(url: str) -> str:
     return f"postgresql://{user}{host}{parts.path}"
 
 
-def translate(error: psycopg.Error, place: str, *, committing: bool, connected: bool) -> KronmemError | None:
-    """The error to raise; None for a defect of our own. `connected`: the server that told us is still there."""
+def translate(error: psycopg.Error, place: str, *, committing: bool, connected: bool) -> KronmemError:
+    """The error to raise. `connected`: the server that told us is still there."""
     code = error.sqlstate or ""
     if isinstance(error, TimeUp):
         return DeadlineError(f"{place} did not answer in time", sent=committing)
@@ -58,4 +58,4 @@ def translate(error: psycopg.Error, place: str, *, committing: bool, connected: 
         if connected and code[:2] in _AWAY:
             return TransportError(f"a node behind {place} cannot be reached: {first}", sent=committing, partial=True)
         return TransportError(f"{place} cannot be reached, or was lost: {first}", sent=committing)
-    return None
+    return StoreError(f"{place}: {first}")

@@ -197,10 +197,7 @@ class PostgresPool:
         except psycopg.Error as error:
             self._learn(error, connection)
             connected = connection is not None and not connection.closed
-            plain = translate(error, self.place, committing=committing, connected=connected)
-            if plain is None:
-                raise
-            raise plain from error
+            raise translate(error, self.place, committing=committing, connected=connected) from error
 
     def _learn(self, error: psycopg.Error, connection: PostgresConnection | None) -> None:
         """Draw the consequences for later transactions."""

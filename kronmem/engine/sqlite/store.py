@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from kronmem.engine.sqlite.group_commit import GroupCommit
 from kronmem.engine.sqlite.reading import SqliteReader
 from kronmem.engine.sqlite.schema import SCHEMA
 from kronmem.engine.sqlite.writing import SqliteWriter
 from kronmem.sqlite_file import FileSchema, SqliteFile
 
 T = TypeVar("T")
+PATIENCE = 1.0
+"""Seconds in line before a thread writes all the same: the lock of the file decides, the turn only saves time."""
 CHECKPOINT, LATE_CHECKPOINT = 1000, 4000
 """Pages in the write-ahead log at which a durable write, which waits for the disk anyway, moves them into the file; and
 at which a note does, so that no recall pays for it while somebody writes."""
@@ -28,7 +31,7 @@ class SqliteStore:
 
     def __init__(self, path: str, schema: FileSchema = SCHEMA) -> None:
         self._file = SqliteFile(path, schema, _register_functions)
-        self._group = GroupCommit(self.write)
+        self._turn = threading.Lock()
 
     @contextmanager
     def read(self, timeout: float) -> Generator[SqliteReader]:
@@ -44,8 +47,17 @@ class SqliteStore:
             yield SqliteWriter(connection)
 
     def commit(self, work: Callable[[SqliteWriter], T], timeout: float) -> T:
-        """Do `work` in a write; threads that write at once share a transaction."""
-        return self._group.run(work, timeout)
+        """Do `work` in a write; threads take turns, since SQLite's own way to wait is polling."""
+        ends, turn = time.monotonic() + timeout, self._turn
+        mine = turn.acquire(timeout=min(PATIENCE, timeout / 2))
+        if not mine and self._turn is turn:  # an interrupt or a fork left it locked, or the file is busy
+            self._turn = threading.Lock()
+        try:
+            with self.write(max(ends - time.monotonic(), 0.0)) as rows:
+                return work(rows)
+        finally:
+            if mine:
+                turn.release()
 
     @contextmanager
     def note(self, timeout: float = 0.0, *, most: float = math.inf) -> Generator[SqliteWriter]:

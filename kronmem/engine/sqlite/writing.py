@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -31,19 +30,6 @@ class SqliteWriter(SqliteReader):
         self._space: tuple[str, str, Space] | None = None
         self._newest: tuple[int, tuple[str | None, float]] | None = None
         self._nothing_erased = False
-
-    @contextmanager
-    def savepoint(self) -> Generator[None]:
-        """A part of the transaction that alone is undone if it raises."""
-        self._db.execute("SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK TO part")
-            self._space = self._newest = None
-            raise
-        finally:
-            self._db.execute("RELEASE part")
 
     # Spaces
 
