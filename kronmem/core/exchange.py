@@ -217,4 +217,4 @@ def _once(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> 
     else:
         link.breaker.succeeded()
         link.budget.earn()
-    return replace(reply, agent_ref=agent_ref or "")
+    return replace(reply, agent_ref=agent_ref or "", notice=link.names.notice)

@@ -5,8 +5,7 @@ Fields that a service has no place for come back out of its metadata.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
@@ -22,8 +21,6 @@ from kronmem.errors import ReplyError
 from kronmem.models import AgentInfo, Explanation, Hit, Memory, Session
 
 M = TypeVar("M", Memory, Hit)
-
-_log = logging.getLogger("kronmem")
 
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -161,13 +158,13 @@ def _is_own(reply: Reply, wire: WireMemory) -> bool:
     """Whether it is of the agent that was asked about; one of another is logged once for each agent."""
     if not reply.agent_ref or wire.agent_id is None or wire.agent_id.lower() == reply.agent_ref.lower():
         return True
-    _warn_of_others(reply.agent_ref)
+    _warn_of_others(reply.agent_ref, reply.notice)
     return False
 
 
 @lru_cache(maxsize=256)
-def _warn_of_others(agent_id: str) -> None:
-    _log.warning("the service answers for agent %s with memories of another agent: they are left out", agent_id)
+def _warn_of_others(agent_id: str, notice: Callable[[str], None]) -> None:
+    notice(f"the service answers for agent {agent_id} with memories of another agent: they are left out")
 
 
 def scored(reply: Reply, agent_id: str) -> list[tuple[WireMemory, Hit]] | None:

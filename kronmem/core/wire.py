@@ -52,6 +52,8 @@ class Reply:
     """It answers the last of several attempts, and the service may have carried out one before it."""
     agent_ref: str = ""
     """The agent in the path that it answers; empty: unknown."""
+    notice: Callable[[str], None] = field(default=lambda _message: None, compare=False, repr=False)
+    """Logs what is odd about it."""
 
 
 @dataclass(frozen=True)
