@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 import anyio
@@ -298,20 +297,6 @@ async def test_only_the_changed_parts_are_written(client: AsyncClient) -> None:
             sizes.append(len(json.dumps([state.get(key) for key in set(state.keys()) - before])))
     assert sizes[0] > 100
     assert sizes[1] < 1.2 * sizes[0]
-
-
-async def test_a_team_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None:
-    copyfile(Path(__file__).parent.parent / "samples" / "memory-0.1.db", tmp_path / "memory.db")
-    async with AsyncClient(f"sqlite:///{tmp_path}/memory.db") as client:
-        state = client.state("team-7")
-        for said in (2, 4):
-            model = Scripted("As PDF.")
-            team = RoundRobinGroupChat([AssistantAgent("clerk", model)], max_turns=1)
-            async with persisted(team, state, "chat"):
-                await team.run(task="How do we send invoices?")
-            texts = [one.content for one in model.prompts[0]]
-            assert texts[1 : 1 + said][:2] == ["We send invoices as PDF.", "Noted."]
-            assert len(texts) == said + 2
 
 
 class Moody(State):

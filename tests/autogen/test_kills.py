@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 import pytest
@@ -123,34 +122,6 @@ def test_every_message_is_saved_before_the_model_is_asked_for_the_next(kind: str
             assert saved == [1, 3, 5]
             assert model(None) == "Fine."
             assert saved[-1] == 6
-
-
-def test_chats_that_an_earlier_version_saved_are_resumed_and_gone_on_with(tmp_path: Path, chat: Chat) -> None:
-    copyfile(SAMPLE, tmp_path / "memory.db")
-    with Client.local(tmp_path / "memory.db") as client, OpenAIServer(lambda _: "It is open now. TERMINATE") as server:
-        state = client.state("user-ada")
-        for expected in (2, 4):
-            helper, ann = assistant(server), user("ann")
-            with persisted_chat(state, "harbour", helper, ann) as resumed:
-                assert resumed
-                assert len(ann.chat_messages[helper]) == expected
-                assert contents(helper.chat_messages[ann])[:2] == ["Is the quay open?", "The quay is closed."]
-                chat(ann, helper, "And now?", clear_history=False)
-        members = [assistant(server, "ada"), assistant(server, "bob")]
-        lead = manager(server, members, max_round=2)
-        with persisted_group_chat(state, "sailing", lead) as last:
-            assert last is not None
-            assert last[1]["content"] == "I agree."
-            chat(last[0], lead, last[1], clear_history=False)
-        lead = manager(server, members)
-        last = resume_group_chat(state, "sailing", lead)
-        assert last is not None
-        assert [*contents(lead.groupchat.messages), last[1]["content"]] == [
-            "Shall we sail?",
-            "So do I.",
-            "I agree.",
-            "It is open now. TERMINATE",
-        ]
 
 
 class Counting:
