@@ -8,22 +8,26 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar, cast
 from urllib.parse import unquote
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import to_json
 
 from kronmem.api.requests import valid_id, validator
-from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
+from kronmem.api.routes import ROUTES, AnyRoute, Match, Route, Router
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.engine import Engine, StoreSize
 from kronmem.engine.handlers import HANDLERS, Invocation
 from kronmem.engine.json_body import parse
 from kronmem.engine.remembering import Place
 from kronmem.engine.store import UndoneError
-from kronmem.errors import InvalidRequestError, KronmemError, StatusError
+from kronmem.errors import InvalidRequestError, KronmemError, ServerError, StatusError
 
+B = TypeVar("B", bound=BaseModel)
+R = TypeVar("R")
 _ROUTER = Router(ROUTES)
 _log = logging.getLogger("kronmem.engine")
 
@@ -44,18 +48,43 @@ class Service:
 
     def answer(self, match: Match, request: Request, owner: str) -> Reply:
         """Answer a request of a known route; its method and path are not looked at again."""
+        route = match.route
         try:
-            return self._answer(match, request, owner)
+            body, key = _body(route, request), _key(request)
+            return _reply(route.status, self.call(route, match.segments, body, owner, request.timeout, key))
         except ValidationError as error:
-            place = "query" if match.route.method == "GET" else "body"
-            return _reply(422, {"detail": validation_problems(error, place)})
+            return _reply(422, {"detail": validation_problems(error, "query" if route.method == "GET" else "body")})
         except StatusError as error:
             return _reply(error.status, {"detail": error.message})
-        except KronmemError:
+
+    def call(
+        self,
+        route: Route[B, R],
+        segments: Mapping[str, str],
+        body: JsonValue,
+        owner: str,
+        timeout: float,
+        key: str | None = None,
+    ) -> R:
+        """What a route replies to a request that was read, or a `StatusError`; `segments` as they stand in its path."""
+        ends = time.monotonic() + timeout
+        try:
+            ids, asked = _ids(segments), validator(route.request).python(body)
+            place = Place(owner, ids.get("agent", ""), timeout)
+            try:
+                return self._handled(route, Invocation(place, ids, asked, key))
+            except UndoneError:  # nothing was committed
+                place = replace(place, timeout=ends - time.monotonic())
+                return self._handled(route, Invocation(place, ids, asked, key))
+        except (KronmemError, ValidationError):
             raise
-        except Exception:  # noqa: BLE001 - a service answers every request; the log has the traceback
-            _log.exception("%s request failed", match.route.method)
-            return _reply(500, {"detail": "Internal error; its traceback is in the log of kronmem.engine"})
+        except Exception as error:
+            _log.exception("%s request failed", route.method)
+            message = "Internal error; its traceback is in the log of kronmem.engine"
+            raise ServerError(message, status=500) from error
+
+    def _handled(self, route: Route[B, R], asked: Invocation[B]) -> R:
+        return cast("R", HANDLERS[route](self._engine, asked))  # `_handles` has held the handler to its route
 
     def size(self, timeout: float) -> StoreSize:
         """How large the store is, over all owners."""
@@ -65,24 +94,10 @@ class Service:
         """Close the engine and its store."""
         self._engine.close()
 
-    def _answer(self, match: Match, request: Request, owner: str) -> Reply:
-        began = time.monotonic()
-        try:
-            return self._once(match, request, owner)
-        except UndoneError:  # nothing was committed
-            left = request.timeout - (time.monotonic() - began)
-            return self._once(match, replace(request, timeout=left), owner)
 
-    def _once(self, match: Match, request: Request, owner: str) -> Reply:
-        route, ids = match.route, _ids(match)
-        place = Place(owner, ids.get("agent", ""), request.timeout)
-        body = validator(route.request).python(_body(route, request))
-        return _reply(route.status, HANDLERS[route](self._engine, Invocation(place, ids, body, _key(request))))
-
-
-def _ids(match: Match) -> dict[str, str]:
+def _ids(segments: Mapping[str, str]) -> dict[str, str]:
     try:
-        return {name: valid_id(unquote(segment, errors="strict")) for name, segment in match.segments.items()}
+        return {name: valid_id(unquote(segment, errors="strict")) for name, segment in segments.items()}
     except ValueError as error:  # UnicodeDecodeError is one too
         raise InvalidRequestError(f"Bad id in the path: {error}", status=422) from error
 
