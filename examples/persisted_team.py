@@ -39,7 +39,7 @@ async def work() -> None:
         team = RoundRobinGroupChat([agent], max_turns=1)
         for step in STEPS:
             if await state.get(step) != "finished":
-                async with persisted(team, state, "team"):
+                async with persisted(state, "team", team):
                     await team.run(task=step)
                 await state.set(step, "finished")
                 print(f"finished: {step}", flush=True)

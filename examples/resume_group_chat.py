@@ -1,4 +1,4 @@
-"""A group chat dies half-way, and another process goes on where it stopped, tool messages included.
+"""A group chat dies half-way, another process takes it up, and the next day there is a new message for the group.
 
 Offline: the model is scripted. With a real one, only `llm_config` changes.
 """
@@ -21,10 +21,13 @@ def script(messages: list[dict]) -> str | tuple[str, dict]:
         return ("remember", {"content": "Whales sleep upright."}) if not results else "Over to you, writer."
     if "dies" in sys.argv:
         raise RuntimeError("out of credits")
-    return f"I have read {len(messages) - 1} messages and {len(results)} tool result. The article is done. TERMINATE"
+    drafts = sum("TERMINATE" in (one["content"] or "") for one in messages)
+    return (
+        f"I have read {len(messages) - 1} messages and {len(results)} tool result. Draft {drafts + 1} done. TERMINATE"
+    )
 
 
-def run() -> None:
+def run(task: str = "Write about whales.") -> None:
     with Client() as client, scripted_model(script) as llm_config:
         options = {"llm_config": llm_config, "human_input_mode": "NEVER"}
         team = [ConversableAgent(name, system_message=name, **options) for name in ("researcher", "writer")]
@@ -32,8 +35,9 @@ def run() -> None:
         group = GroupChat([user, *team], messages=[], max_round=8, speaker_selection_method="round_robin")
         manager = GroupChatManager(group, is_termination_msg=lambda message: "TERMINATE" in str(message["content"]))
         register_team_memory(client.agent("team-7"), manager, executor=user)
-        with persisted_group_chat(client.state("team-7"), "article", manager) as last:
-            speaker, message = last or (user, "Write about whales.")
+        with persisted_group_chat(client.state("team-7"), "article", manager) as resumed:
+            # One that broke off is taken up by its last message; after one that ended comes a new one.
+            speaker, message = resumed if resumed and not resumed.ended else (user, task)
             speaker.initiate_chat(manager, message=message, clear_history=False)
     for one in group.messages:
         print(f"{one['name']}: {'(tool)' if one['role'] == 'tool' or one.get('tool_calls') else one['content']}")
@@ -49,5 +53,7 @@ if __name__ == "__main__":
             print(
                 "-- the first process ended with:", "out of credits" if "out of credits" in died.stderr else died.stderr
             )
-            print("-- the second process goes on")
+            print("-- the second process takes it up")
             run()
+            print("-- the next day")
+            run("Now translate it.")

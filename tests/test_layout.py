@@ -153,8 +153,8 @@ PACKS = {
     "mcp": {"mcp", "starlette"},
 }
 SHARED_LIBRARIES = {"anyio", "pydantic", "pydantic_core", "typing_extensions"}
-# AutoGen has no public way to take a message out of a context.
-PRIVATE = {("agentchat/injection.py", "_messages")}
+# AutoGen has no public way to take a message out of a context, and none to ask whether a message ends a chat.
+PRIVATE = {("agentchat/injection.py", "_messages"), ("autogen/chats.py", "_is_termination_msg")}
 PACK_MODULES = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in PACKS]
 
 

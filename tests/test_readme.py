@@ -79,7 +79,7 @@ def test_the_messages_under_troubleshooting_are_those_of_the_code() -> None:
     assert {*named} - {*known} == {"does not provide the extra 'agent_framework'"}  # pip's own words
 
 
-def test_the_calls_that_put_recalled_text_into_a_system_message_are_named() -> None:
+def test_the_call_that_puts_recalled_text_into_a_system_message_is_named() -> None:
     writes = re.compile(r"update_system_message|SystemMessage\(|[\"']role[\"']: [\"']system")
     package = ROOT / "kronmem"
     found = {
@@ -89,8 +89,8 @@ def test_the_calls_that_put_recalled_text_into_a_system_message_are_named() -> N
     assert found == {"autogen/agent.py", "agentchat/model_extractor.py"}
     page = " ".join((ROOT / "examples" / "README.md").read_text("utf-8").split())
     assert "Recalled text is always inside the fence" in page
-    (named,) = re.findall(r"put that fence into a system message, [^.]*: (`[^.]*`)\.", page)
-    assert named == "`prime(…)` and `MemoryAgent(memory_query=…)`"
+    (named,) = re.findall(r"puts that fence into a system message, [^.]*: (`[^.]*`)\.", page)
+    assert named == "`MemoryAgent(memory_query=…)`"
 
 
 def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:

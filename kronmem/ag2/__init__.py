@@ -1,9 +1,10 @@
-"""The AG2 1.x pack: a plugin that recalls, captures and brings tools.
+"""The AG2 1.x pack: plugins that recall, capture and bring tools, and that resume conversations.
 
 For `ag2` 1.x, which is imported as `ag2`; `import autogen` is classic AutoGen. Importing it opens nothing.
 """
 
 try:
+    from kronmem.ag2.persist import persisted
     from kronmem.ag2.plugin import KronmemPlugin
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "ag2":
@@ -13,4 +14,4 @@ except ModuleNotFoundError as missing:
         "(For `import autogen`, classic AutoGen and ag2 below 1, use kronmem.autogen.)"
     ) from missing
 
-__all__ = ["KronmemPlugin"]
+__all__ = ["KronmemPlugin", "persisted"]

@@ -67,7 +67,7 @@ class MemoryMiddleware(BaseMiddleware):
 
     async def on_turn(self, call_next: AgentTurn, event: BaseEvent, context: Context) -> ModelResponse:
         """Look up once, let the agent work, store the words and the answer."""
-        turn, words = self._turns.begin(), _words(event)
+        turn, words = self._turns.begin(), words_of(event)
         self._block = await turn.block(words)
         try:
             answer = await call_next(event, context)
@@ -78,14 +78,14 @@ class MemoryMiddleware(BaseMiddleware):
 
     async def on_llm_call(self, call_next: LLMCall, events: Sequence[BaseEvent], context: Context) -> ModelResponse:
         """Show the block to the model: before the newest words, never between a tool call and its result."""
-        places = [at for at, event in enumerate(events) if _words(event)]
+        places = [at for at, event in enumerate(events) if words_of(event)]
         if not self._block or not places:
             return await call_next(events, context)
         shown = [*events[: places[-1]], ModelRequest([TextInput(self._block)]), *events[places[-1] :]]
         return await call_next(shown, context)
 
 
-def _words(event: BaseEvent) -> str:
+def words_of(event: BaseEvent) -> str:
     """The words of a user; other events have none."""
     parts = event.parts if isinstance(event, ModelRequest) else []
     return clean_words("\n".join(part.content for part in parts if isinstance(part, TextInput)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import wait
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 import anyio
 from anyio import to_thread
@@ -16,7 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from kronmem import AsyncState, DeadlineError, State
 from kronmem.packs.log_once import LogOnce
-from kronmem.packs.saved_changes import Change, ChangeLog, differences
+from kronmem.packs.saved_changes import Awaited, Change, ChangeLog, differences
 
 TIMEOUT = 2.0
 """Seconds that a message may wait for its saving: as long as for a recall."""
@@ -24,7 +23,6 @@ PAUSES = (0.05, 0.4, 3.0)
 """Seconds between further saves while nothing new is told of: a team has taken in its message after the first of them,
 on a busy machine later, and a model may think for longer than that. A save that finds no change writes nothing."""
 
-T = TypeVar("T")
 JsonObject = dict[str, JsonValue]
 
 
@@ -52,17 +50,17 @@ class StateSaver:
         cleaned: Callable[[JsonValue], JsonValue],
     ) -> None:
         self._team, self._key, self._timeout, self._cleaned = team, key, timeout, cleaned
-        self._journal = ChangeLog(_Awaited(state) if isinstance(state, AsyncState) else state, key, "state of a team")
+        self._journal = ChangeLog(Awaited(state) if isinstance(state, AsyncState) else state, key, "state of a team")
         self._log = LogOnce(f"the saving of the state {key!r}")
         self._one, self._writing = asyncio.Lock(), threading.Lock()
         self._saved: JsonObject = {}
         self.behind = False
 
     async def read(self) -> JsonObject | None:
-        """The saved state; None when there is none. One that 0.1 saved stands under the key itself."""
+        """The saved state; None when there is none."""
         head = await to_thread.run_sync(self._journal.read, abandon_on_cancel=True)
-        if head is None or not self._journal.begun:
-            return head
+        if head is None:
+            return None
         self._saved = cast("JsonObject", head["value"])
         return cast("JsonObject", to_jsonable_python(self._saved))  # a copy: AutoGen may keep parts of it
 
@@ -110,35 +108,6 @@ class StateSaver:
             whole: Sequence[Change] = [([name], None, part) for name, part in new.items()]
             self._journal.begin(whole, {})
         self._saved = new
-
-
-class _Awaited:
-    """An `AsyncState` for the blocking journal, which runs in a thread of the event loop.
-
-    A call that nobody waits for any more is not cancelled: it may have arrived, and its end tells.
-    """
-
-    def __init__(self, state: AsyncState) -> None:
-        self._state, self._loop = state, asyncio.get_running_loop()
-
-    def get(self, key: str) -> JsonValue:
-        """The value, None when there is none."""
-        return self._result(self._state.get(key))
-
-    def set(self, key: str, value: JsonValue) -> None:
-        """Store a value."""
-        self._result(self._state.set(key, value))
-
-    def delete(self, key: str) -> None:
-        """Remove a value."""
-        self._result(self._state.delete(key))
-
-    def _result(self, call: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(call, self._loop)
-        while not wait([future], 1.0).done:
-            if self._loop.is_closed():  # nobody carries it on: the process must be able to end
-                raise DeadlineError("the event loop was closed before the save had ended")
-        return future.result()
 
 
 @asynccontextmanager

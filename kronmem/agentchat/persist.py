@@ -6,8 +6,9 @@ Memories that were recalled into it are taken out before saving, so that a forgo
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, cast
 
 from pydantic import JsonValue
@@ -21,10 +22,9 @@ from kronmem.packs.injected_block import is_block
 log = logging.getLogger("kronmem")
 
 
-@asynccontextmanager
-async def persisted(
-    team: Stateful, state: AsyncState | State, key: str, *, timeout: float = 10.0
-) -> AsyncGenerator[None, None]:
+def persisted(
+    state: AsyncState | State, key: str, team: Stateful, *, timeout: float = 10.0
+) -> AbstractAsyncContextManager[None]:
     """Load the team's state from `key` if there is any, and save its changes after every message and at the end.
 
     A save on the way that fails is logged once, and the run goes on. The last save has `timeout` seconds, also after an
@@ -32,6 +32,16 @@ async def persisted(
     state that cannot be loaded is an error and is not overwritten. Blocks injected by `KronMemory` are not saved;
     messages of models and tools are.
     """
+    if isinstance(team, str):  # pyright: ignore[reportUnnecessaryIsInstance] # the order of 0.2: team, state, key
+        warnings.warn(
+            "persisted(team, state, key) is now persisted(state, key, team)", DeprecationWarning, stacklevel=2
+        )
+        team, state, key = cast("tuple[Stateful, AsyncState | State, str]", (state, key, team))
+    return _persisted(state, key, team, timeout)
+
+
+@asynccontextmanager
+async def _persisted(state: AsyncState | State, key: str, team: Stateful, timeout: float) -> AsyncGenerator[None, None]:
     saver = StateSaver(team, state, key, timeout, lambda saved: told_once(without_memories(saved)))
     saved = await saver.read()
     if saved is not None:

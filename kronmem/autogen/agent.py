@@ -1,4 +1,4 @@
-"""MemoryAgent, a ConversableAgent that remembers, and prime, which puts recalled context into a system message once."""
+"""MemoryAgent, a ConversableAgent that remembers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,10 @@ from kronmem.packs.log_once import LogOnce
 from kronmem.packs.warmup import is_cold, load_engine, warm_up
 
 
-def prime(agent: ConversableAgent, memory: AgentMemory, query: str, *, limit: int = 8, timeout: float = 2.0) -> str:
-    """Put the memories about `query` into the agent's system message, in place of an earlier block of ours.
-
-    The answer is the block: "" when nothing fits or memory does not answer within `timeout` seconds, and then the
-    message stays as it is. A callable id is asked now: the message is for that user alone.
-    """
-    log = LogOnce(str(check_blocking(memory)))
-    return _primed(agent, memory, query, limit, timeout, log) or ""
-
-
 def _primed(
     agent: ConversableAgent, memory: AgentMemory, query: str, limit: int, timeout: float, log: LogOnce
 ) -> str | None:
-    """The same; None when memory does not answer."""
+    """Put the memories about `query` into the system message, in place of an earlier block of ours; None: no answer."""
     if is_cold(memory.client):
         load_engine()  # before the deadline begins
     block = None

@@ -21,15 +21,14 @@ _tickets: ContextVar[list[tuple[Capture, int]] | None] = ContextVar("kronmem_tic
 
 def outgoing(sender: ConversableAgent, message: Message | str, recipient: Agent) -> Utterance:
     """A message about to be sent."""
+    if _is_resent(message, sender):
+        return NOTHING
     group = group_of(recipient)
     observer = (sender.name, "sent")
     if group is None:
         names, earlier = [sender.name, recipient.name], sender.chat_messages.get(recipient, [])
         return _utterance(sender, message, chat_of((sender, recipient), names, earlier, observer), earlier)
     names = [agent.name for agent in group.agents]
-    # Only messages of a saved chat carry the name and the role that the group once gave them.
-    if isinstance(message, dict) and message.get("name") == sender.name and "role" in message:
-        return NOTHING
     return _utterance(sender, message, chat_of((recipient, None), names, group.messages, observer), group.messages)
 
 
@@ -37,6 +36,8 @@ def incoming(recipient: ConversableAgent, message: Message | str, sender: Agent)
     """A message about to be received; a manager only passes on the words of a member."""
     group = group_of(sender)
     observer = (recipient.name, "received")
+    if group is None and _is_resent(message, sender):
+        return NOTHING
     if group is None:
         names, earlier = [sender.name, recipient.name], recipient.chat_messages.get(sender, [])
         return _utterance(sender, message, chat_of((sender, recipient), names, earlier, observer), earlier)
@@ -47,6 +48,11 @@ def incoming(recipient: ConversableAgent, message: Message | str, sender: Agent)
         return NOTHING
     names = [agent.name for agent in group.agents]
     return _utterance(speaker, message, chat_of((sender, None), names, earlier[:-1], observer), earlier[:-1])
+
+
+def _is_resent(message: Message | str, sender: Agent) -> bool:
+    # Only messages of a saved chat carry the name and the role that they were once given.
+    return isinstance(message, dict) and message.get("name") == sender.name and "role" in message
 
 
 def _utterance(speaker: Agent, message: Message | str, chat: Chat, earlier: Sequence[Message]) -> Utterance:

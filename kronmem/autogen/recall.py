@@ -24,7 +24,7 @@ MOST_LOADING = 60.0
 """Seconds for the import of the engine, which takes tenths of one; no deadline of the user's is spent on it."""
 
 CONTEXT_LIMIT = 8
-"""Memories in a context, as in that of `prime`."""
+"""Memories in a context."""
 
 Prepared = tuple[AgentMemory, str]
 """For whom a block was made, and the block."""

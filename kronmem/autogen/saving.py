@@ -58,7 +58,10 @@ def pair_saver(state: State, key: str, first: ConversableAgent, second: Conversa
         sides = ((first, second), (second, first))
         return {("sides", agent.name): list(agent.chat_messages.get(peer, [])) for agent, peer in sides}
 
-    return ChatSaver(state, key, "chat", lists, (first, second), (first, second))
+    def drop_last() -> None:
+        del first.chat_messages[second][-1:], second.chat_messages[first][-1:]
+
+    return ChatSaver(state, key, "chat", lists, drop_last, (first, second), (first, second))
 
 
 def group_saver(state: State, key: str, manager: GroupChatManager) -> ChatSaver:
@@ -68,7 +71,12 @@ def group_saver(state: State, key: str, manager: GroupChatManager) -> ChatSaver:
     def lists() -> Lists:
         return {("messages",): list(manager.groupchat.messages)}
 
-    return ChatSaver(state, key, "group chat", lists, (manager,), (manager, *members))
+    def drop_last() -> None:
+        del manager.groupchat.messages[-1:]
+        for agent in members:
+            del agent.chat_messages[manager][-1:], manager.chat_messages[agent][-1:]
+
+    return ChatSaver(state, key, "group chat", lists, drop_last, (manager,), (manager, *members))
 
 
 class ChatSaver:
@@ -80,11 +88,13 @@ class ChatSaver:
         key: str,
         kind: str,
         lists: Callable[[], Lists],
+        drop_last: Callable[[], None],
         parties: tuple[Agent, ...],
         watched: Sequence[ConversableAgent],
     ) -> None:
-        self.key, self._kind, self._lists, self._parties, self._watched = key, kind, lists, parties, watched
-        self._journal = ChangeLog(check_blocking_state(state), key, kind)
+        self.key, self._lists, self.parties, self._watched = key, lists, parties, watched
+        self.drop_last, self._state = drop_last, check_blocking_state(state)
+        self._journal = ChangeLog(state, key, kind)
         self._log = LogOnce(f"the saving of the chat {key!r}")
         self._lock, self._hanging = threading.Lock(), False
         self._stored: dict[Place, Stored] = {}
@@ -98,18 +108,20 @@ class ChatSaver:
             raise ConfigError(str(error)) from None
         if head is None:
             return None
-        if head.get("kind") != self._kind:
-            raise ConfigError(f"the value saved under {self.key!r} is not a {self._kind}")
         self.chat_id = cast("str | None", head.get("chat"))
-        return cast("Mapping[str, JsonValue]", head["value"]) if self._journal.begun else head
+        return cast("Mapping[str, JsonValue]", head["value"])
 
     def resumed(self) -> None:
         """Note that the agents hold the saved chat again."""
         self._stored = {place: Stored.of(messages) for place, messages in self._lists().items()}
 
+    def holds_chat(self) -> bool:
+        """Whether a chat is saved, and was not deleted since."""
+        return any(one.length for one in self._stored.values()) and self._state.get(self.key) is not None
+
     def rewrite(self) -> None:
         """Store the whole chat in place of the saved one, whose entries `remove_replaced` removes."""
-        lists, chat = self._lists(), find_chat(*self._parties)
+        lists, chat = self._lists(), find_chat(*self.parties)
         chat_id = chat.id if chat is not None else self.chat_id
         self._journal.begin([_change(place, 0, messages) for place, messages in lists.items()], {"chat": chat_id})
         self.chat_id, self._stored = chat_id, {place: Stored.of(messages) for place, messages in lists.items()}
@@ -119,7 +131,7 @@ class ChatSaver:
         self._journal.remove_replaced()
 
     def save(self) -> None:
-        """Store the new messages; a chat that began anew takes the place of the saved one."""
+        """Store the new messages; a chat that was cleared takes the place of the saved one."""
         lists = self._lists()
         if self._is_new(lists) and not self._continues(lists):
             self.rewrite()
@@ -195,12 +207,12 @@ class ChatSaver:
             self.remove_replaced()
 
     def _is_new(self, lists: Lists) -> bool:
-        """Tell whether something was said since; before a chat has begun anew there is nothing to save."""
+        """Whether there are messages that are not stored; an emptied list alone is nothing to save."""
         known = self._stored
         return any(messages and (at not in known or known[at] != Stored.of(messages)) for at, messages in lists.items())
 
     def _continues(self, lists: Lists) -> bool:
-        chat = find_chat(*self._parties)
+        chat = find_chat(*self.parties)
         if not self._journal.begun or (chat is not None and chat.id != self.chat_id):
             return False
         return all(at in self._stored and self._stored[at].begins(messages) for at, messages in lists.items())

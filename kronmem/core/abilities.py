@@ -48,16 +48,15 @@ ABILITIES: dict[str, Ability] = {
 class Vendor(Protocol):
     """The vendor's own server, with all its habits: everything that the core knows of it."""
 
+    ids: dict[str, str]
+    """By agent the id under which the service keeps it, where that is known and not its name."""
+
     def wrote(self, reply: Reply) -> bool:
         """Is a reply by the vendor's own server?"""
         ...
 
     def received(self, reply: Reply) -> Reply:
-        """A reply in the meaning that every service gives to its status and headers."""
-        ...
-
-    def agent_ref(self, agent_id: str) -> str | None:
-        """The id under which the service keeps an agent, where that is known and not its name."""
+        """A reply of a failure in the meaning that every service gives to its status and headers."""
         ...
 
     def misses_agent(self, reply: Reply) -> bool:
@@ -111,9 +110,10 @@ class RemoteService:
     def learn(self, reply: Reply) -> None:
         """Note the kind of the service that a reply shows."""
         header = reply.headers.get(HEADER)
-        if header is not None and header != self._header:
+        if header is None:
+            self.is_vendor = self.is_vendor or (self.version is None and self.vendor.wrote(reply))
+        elif header != self._header:
             self._header, self.version = header, _version(header)
-        self.is_vendor = self.is_vendor or (header is None and self.vendor.wrote(reply))
 
     def has(self, ability: str) -> bool:
         """Has the service this ability? One that has shown neither version nor kind may have it."""

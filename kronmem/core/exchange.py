@@ -60,11 +60,11 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     service, vendor = link.service, link.service.vendor
     service.require(call)
     around = Around(link, link.now() + timeout)
-    known = vendor.agent_ref(call.agent_id) if call.agent_id else None
+    known = vendor.ids.get(call.agent_id) if call.agent_id else None
     if prepared := service.is_vendor:
         call = yield from vendor.prepared(call, around)
     reply = yield from _attempts(call, known or call.agent_id, link, around.deadline)
-    if call.agent_id and vendor.misses_agent(reply):
+    if reply.status >= 400 and call.agent_id and vendor.misses_agent(reply):
         service.require(call)  # its kind may be known only now
         found = yield from vendor.find_agent(call, known, around)
         if found is None:
@@ -159,7 +159,8 @@ def _once(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> 
         link.breaker.abandoned()
         raise
     link.service.learn(reply)
-    reply = link.service.vendor.received(reply)
+    if reply.status >= 400:
+        reply = link.service.vendor.received(reply)
     if reply.status >= 500 and reply.headers.get(UNAVAILABLE) != "agent":
         link.breaker.failed(link.now())
     else:

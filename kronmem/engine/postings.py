@@ -9,8 +9,7 @@ from itertools import chain, repeat
 
 from kronmem.engine import indexing
 from kronmem.engine.store import Filter, Indexed, Posting, Row, Space
-from kronmem.engine.vector_scan import pack_codes
-from kronmem.engine.word_vectors import SIZE
+from kronmem.engine.word_vectors import SIZE, pack_codes
 
 SEEK = 8
 """Looking one number up costs about as much as reading so many in a row: the bound between the two ways to filter."""

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module, util
 from types import ModuleType
 
 from kronmem.engine.indexing import number_of, place
-from kronmem.engine.word_vectors import SIZE, Vector, code
+from kronmem.engine.word_vectors import CODE_BYTES, UNKNOWN, Vector, code
 
 WORTH_NUMPY = 1_000_000
 """After so many passages scanned in this process, importing numpy (about 0.1 s) has cost less than doing without."""
 COMPARED = 16
 """Comparing two vectors exactly costs as much as so many codes."""
-UNKNOWN = 0xFF
-"""In place of a kind: no word of the passage is in the table, so it has no code."""
-_BYTES = SIZE // 8
 _scanned = 0
 
 
@@ -38,10 +35,10 @@ class Codes:
 
     def add(self, number: int, packed: bytes) -> None:
         """Add a memory newer than all before, with the kinds and codes of its passages (`pack_codes`)."""
-        for passage, start in enumerate(range(0, len(packed), 1 + _BYTES)):
+        for passage, start in enumerate(range(0, len(packed), 1 + CODE_BYTES)):
             if (said := packed[start]) != UNKNOWN:
                 self._places.append(place(number, passage, said))
-                self._codes.append(int.from_bytes(packed[start + 1 : start + 1 + _BYTES], "little"))
+                self._codes.append(int.from_bytes(packed[start + 1 : start + 1 + CODE_BYTES], "little"))
 
     def discard(self, numbers: Collection[int]) -> None:
         """Drop the passages of these memories."""
@@ -65,17 +62,9 @@ class Codes:
         return [self._places[at] for at in found]
 
     def _by_numpy(self, numpy: ModuleType, question: Vector, count: int) -> list[int]:
-        for number in self._codes[len(self._packed) // _BYTES :]:
-            self._packed += number.to_bytes(_BYTES, "little")
+        for number in self._codes[len(self._packed) // CODE_BYTES :]:
+            self._packed += number.to_bytes(CODE_BYTES, "little")
         return closest_by_numpy(numpy, code(question), self._packed, count)
-
-
-def pack_codes(kinds: Iterable[int], vectors: Iterable[Vector]) -> bytes:
-    """The kinds and codes of a memory's passages as they are stored; a passage without a known word has no code."""
-    return b"".join(
-        bytes([said]) + code(vector).to_bytes(_BYTES, "little") if vector else bytes([UNKNOWN]) + bytes(_BYTES)
-        for said, vector in zip(kinds, vectors, strict=True)
-    )
 
 
 def closest(question: int, codes: Sequence[int], count: int) -> list[int]:
@@ -105,8 +94,8 @@ def _distances(question: int, codes: Sequence[int]) -> bytes:
 
 def closest_by_numpy(numpy: ModuleType, question: int, packed: bytearray, count: int) -> list[int]:
     """The same as `closest`, over codes packed into 32 bytes each."""
-    rows = numpy.frombuffer(packed, dtype="<u8").reshape(-1, _BYTES // 8)
-    asked = numpy.frombuffer(question.to_bytes(_BYTES, "little"), dtype="<u8")
+    rows = numpy.frombuffer(packed, dtype="<u8").reshape(-1, CODE_BYTES // 8)
+    asked = numpy.frombuffer(question.to_bytes(CODE_BYTES, "little"), dtype="<u8")
     bits = numpy.bitwise_count(rows ^ asked)
     numpy.minimum(bits[:, 3], 63, out=bits[:, 3])  # 255, should all 256 differ: a byte holds it
     apart = bits[:, 0] + bits[:, 1] + bits[:, 2] + bits[:, 3]  # ten times as fast as a sum over four

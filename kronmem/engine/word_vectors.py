@@ -62,6 +62,19 @@ def code(vector: Vector) -> int:
     return int(vector.translate(_SIGNS), 2)
 
 
+CODE_BYTES = SIZE // 8
+UNKNOWN = 0xFF
+"""In place of a kind: no word of the passage is in the table, so it has no code."""
+
+
+def pack_codes(kinds: Iterable[int], vectors: Iterable[Vector]) -> bytes:
+    """The kinds and codes of a memory's passages as they are stored; a passage without a known word has no code."""
+    return b"".join(
+        bytes([kind]) + code(vector).to_bytes(CODE_BYTES, "little") if vector else bytes([UNKNOWN]) + bytes(CODE_BYTES)
+        for kind, vector in zip(kinds, vectors, strict=True)
+    )
+
+
 class Comparison:
     """A question's vector, ready to be compared with many."""
 

@@ -57,7 +57,7 @@ class Kronvex(Agents):
         return dialect.is_vendor(reply)
 
     def received(self, reply: Reply) -> Reply:
-        """A reply in the meaning that every service gives to its status and headers."""
+        """A reply of a failure in the meaning that every service gives to its status and headers."""
         return dialect.received(reply)
 
     def prepared(self, call: Call[T], asker: Asker) -> Flow[Call[T]]:

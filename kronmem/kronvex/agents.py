@@ -44,10 +44,6 @@ class Agents:
     ids: dict[str, str] = field(default_factory=lambda: dict[str, str]())
     flights: dict[str, Flight] = field(default_factory=lambda: dict[str, Flight]())
 
-    def agent_ref(self, agent_id: str) -> str | None:
-        """The id under which the service keeps an agent, where that is known and not its name."""
-        return self.ids.get(agent_id)
-
     def find_agent(self, call: Call[T], known: str | None, asker: Asker) -> Flow[str | None]:
         """The id of the agent of a call, made for a write; None: there is none. Under `known` it is there no more."""
         return Resolver(self, call.agent_id or "", known, call.unknown is None, asker).run()

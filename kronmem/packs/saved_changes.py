@@ -6,16 +6,21 @@ list only so many keys. An entry costs the same however long the log is.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import wait
+from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import JsonValue
 
-from kronmem.errors import InvalidInputError, ReplyError
+from kronmem.async_state import AsyncState
+from kronmem.errors import DeadlineError, InvalidInputError, ReplyError
 from kronmem.packs.storable_json import storable
+
+T = TypeVar("T")
 
 Change = tuple[list[str], int | None, JsonValue]
 """Where, from which position of a list on (None: the value as a whole; REMOVED: it is no more), and its new content."""
@@ -48,14 +53,13 @@ class ChangeLog:
         self._replaced, self._removing = deque[str](), threading.Lock()
 
     def read(self) -> dict[str, JsonValue] | None:
-        """The head, with the value under "value"; None when there is nothing. A value of 0.1 is its own head."""
+        """The head, with the value under "value"; None when there is nothing. Refuses what is no such journal."""
         head = self._state.get(self._key)
         if head is None:
             return None
-        if not isinstance(head, dict):
+        found = head.get("journal") if isinstance(head, dict) and head.get("kind") == self._kind else None
+        if not isinstance(head, dict) or not isinstance(found, str):
             raise InvalidInputError(f"the value saved under {self._key!r} is not a {self._kind}")
-        if not isinstance(found := head.get("journal"), str):
-            return head
         self._id, self._entries = found, 0
         value: dict[str, JsonValue] = {}
         for changes in self._stored(found):
@@ -146,3 +150,32 @@ def differences(old: JsonValue, new: JsonValue, path: tuple[str, ...] = ()) -> I
             yield [*path], same, new[same:]
     elif old != new:
         yield [*path], None, new
+
+
+class Awaited:
+    """An `AsyncState` for the blocking journal, which runs in a thread of the event loop.
+
+    A call that nobody waits for any more is not cancelled: it may have arrived, and its end tells.
+    """
+
+    def __init__(self, state: AsyncState) -> None:
+        self._state, self._loop = state, asyncio.get_running_loop()
+
+    def get(self, key: str) -> JsonValue:
+        """The value, None when there is none."""
+        return self._result(self._state.get(key))
+
+    def set(self, key: str, value: JsonValue) -> None:
+        """Store a value."""
+        self._result(self._state.set(key, value))
+
+    def delete(self, key: str) -> None:
+        """Remove a value."""
+        self._result(self._state.delete(key))
+
+    def _result(self, call: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        while not wait([future], 1.0).done:
+            if self._loop.is_closed():  # nobody carries it on: the process must be able to end
+                raise DeadlineError("the event loop was closed before the save had ended")
+        return future.result()

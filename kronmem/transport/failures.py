@@ -6,11 +6,14 @@ import errno
 import os
 import socket
 import ssl
+from typing import TYPE_CHECKING
 
 from kronmem.core.wire import Request
 from kronmem.errors import CertificateError, DeadlineError, TransportError
 from kronmem.transport.reply_parser import ProtocolError
-from kronmem.transport.target import Target
+
+if TYPE_CHECKING:
+    from kronmem.transport.target import Target
 
 FAILURES = (OSError, ProtocolError)
 """Exceptions of the network, TLS and timeouts included, for `failure` to translate."""

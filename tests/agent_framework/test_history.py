@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -52,6 +53,16 @@ async def test_a_session_goes_on_where_it_ended(client: AsyncClient) -> None:
     assert await run(client, "Who am I?", "Ada.") == ["user: I am Ada.", "assistant: Hello Ada.", "user: Who am I?"]
     assert len(await run(client, "Again?", "Ada.")) == 5
     assert await run(client, "Who am I?", "No idea.", session="s/2") == ["user: Who am I?"]
+
+
+async def test_a_session_that_0_2_saved_goes_on(client: AsyncClient) -> None:
+    sample = ROOT / "tests" / "samples" / "chats-0.2.json"
+    for key, value in json.loads(sample.read_text("utf-8")).items():
+        await client.state("ada").set(key, value)
+    for expected in (3, 5):
+        said = await run(client, "Now translate it.", "Draft 5 done.", session="monday")
+        assert said[:3] == ["user: Write about whales.", "assistant: Draft 4 done.", "user: Now translate it."]
+        assert len(said) == expected
 
 
 async def test_tool_calls_come_back_with_their_results(client: AsyncClient) -> None:

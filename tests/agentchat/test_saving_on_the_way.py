@@ -147,7 +147,7 @@ async def test_a_message_that_comes_during_a_later_save_does_not_end_the_saving(
         return f"Answer {worker.turn}"
 
     team = RoundRobinGroupChat([Worker(work)], max_turns=4)
-    async with persisted(team, store.held, "chat"):
+    async with persisted(store.held, "chat", team):
         result = await team.run(task="Begin.")
         await store.holds("Answer 4")
     assert len(result.messages) == 5
@@ -167,7 +167,7 @@ async def test_a_hang_that_ends_is_made_up_for_while_a_model_thinks(store: Store
         return "Answer 2"
 
     team = RoundRobinGroupChat([Worker(work)], max_turns=2)
-    async with persisted(team, store.held, "chat"):
+    async with persisted(store.held, "chat", team):
         await team.run(task="Begin.")
 
 
@@ -189,31 +189,31 @@ async def interrupted(store: Store, worker: Worker, team: RoundRobinGroupChat) -
 async def test_an_abandoned_write_that_arrives_does_not_outlive_a_later_value(store: Store) -> None:
     worker, again = Worker(nothing), Worker(nothing)
     team = RoundRobinGroupChat([worker], max_turns=1)
-    async with persisted(team, store.held, "chat"):
+    async with persisted(store.held, "chat", team):
         await team.run(task="Begin.")
         await interrupted(store, worker, team)
         store.gate.opened.set()
         await store.holds("busy")
         worker.doing = "nothing yet"  # as it was saved before
-    async with persisted(RoundRobinGroupChat([again], max_turns=1), store.held, "chat"):
+    async with persisted(store.held, "chat", RoundRobinGroupChat([again], max_turns=1)):
         assert again.doing == "nothing yet"
 
 
 async def test_the_end_waits_for_a_write_under_way(store: Store) -> None:
     worker, again = Worker(nothing), Worker(nothing)
     team = RoundRobinGroupChat([worker], max_turns=1)
-    async with persisted(team, store.held, "chat", timeout=60):
+    async with persisted(store.held, "chat", team, timeout=60):
         await team.run(task="Begin.")
         await interrupted(store, worker, team)
         worker.doing = "resting"
         asyncio.get_running_loop().call_later(0.1, store.gate.opened.set)
-    async with persisted(RoundRobinGroupChat([again], max_turns=1), store.held, "chat"):
+    async with persisted(store.held, "chat", RoundRobinGroupChat([again], max_turns=1)):
         assert again.doing == "resting"
 
 
 async def test_a_stream_that_is_left_early_leaves_the_team_free(store: Store) -> None:
     team = RoundRobinGroupChat([Worker(nothing)], max_turns=1)
-    async with persisted(team, store.held, "chat"):
+    async with persisted(store.held, "chat", team):
         async with aclosing(team.run_stream(task="Begin.")) as messages:
             async for _ in messages:
                 break
@@ -234,11 +234,11 @@ async def test_a_message_said_again_in_the_same_words_is_heard_again(turn: str, 
 
     answer = call("note", part="part 1") if turn == "the summary of a tool" else "Done with part 1."
     first, second = made(Scripted(answer, "Done with part 2.")), Scripted("Done.")
-    async with persisted(first, store.held, "chat"):
+    async with persisted(store.held, "chat", first):
         for _ in range(2):  # ada answers the first, bob the second
             await first.run(task="Continue.")
     team = made(second)
-    async with persisted(team, store.held, "chat"):
+    async with persisted(store.held, "chat", team):
         await team.run(task="And now?")
     said = [one.content for one in second.prompts[0] if isinstance(one, UserMessage)]
     assert said == ["Continue.", "Continue.", "Done with part 2.", "And now?"]
@@ -263,7 +263,7 @@ class Hanging(AsyncState):
 async def main():
     team = RoundRobinGroupChat([AssistantAgent("a", model_client=Scripted("hello"))], max_turns=1)
     try:
-        async with persisted(team, Hanging(), "k", timeout=0.3):
+        async with persisted(Hanging(), "k", team, timeout=0.3):
             await team.run(task="hi")
     except Exception as error:
         print(type(error).__name__)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from autogen import ConversableAgent, GroupChat, GroupChatManager, UserProxyAgent
 
+from kronmem.autogen import Resumed
 from tests.services.openai import OpenAIServer
 
 
@@ -29,6 +31,12 @@ def manager(server: OpenAIServer, agents: list[Any], method: str = "round_robin"
     return GroupChatManager(group, llm_config=server.llm_config(), is_termination_msg=ends, silent=True)
 
 
+def put_back(where: AbstractContextManager[Resumed]) -> Resumed:
+    """A saved chat, put back into its agents and left as it is."""
+    with where as resumed:
+        return resumed
+
+
 def contents(messages: list[dict[str, Any]]) -> list[str]:
     return [str(message.get("content")) for message in messages]
 
@@ -45,3 +53,17 @@ def tool_names(request: dict[str, Any]) -> list[str]:
 def selects(request: dict[str, Any]) -> bool:
     """Tell whether the manager asks who speaks next."""
     return "select the next role" in " ".join(contents(request["messages"])).lower()
+
+
+def well_formed(prompt: list[dict[str, Any]]) -> bool:
+    """OpenAI's rule: every result right after the call that asked for it, and no call without its results."""
+    waiting: list[str] = []
+    for message in prompt:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in waiting:
+                return False
+            waiting.remove(message["tool_call_id"])
+        elif waiting:
+            return False
+        waiting += [one["id"] for one in message.get("tool_calls") or []]
+    return not waiting

@@ -1,4 +1,4 @@
-"""MemoryAgent and prime: memory built into an agent, as the tutorials write it."""
+"""MemoryAgent: memory built into an agent, as the tutorials write it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from autogen import ConversableAgent
 
 from kronmem import AgentMemory, Client, ConfigError
-from kronmem.autogen import MemoryAgent, prime
+from kronmem.autogen import MemoryAgent
 from kronmem.text.fence import is_fenced, without_fences
-from tests.autogen.agents import assistant, contents, ends, manager, user
+from tests.autogen.agents import contents, ends, manager, user
 from tests.autogen.conftest import Chat
 from tests.services import KronvexServer
 from tests.services.openai import OpenAIServer
@@ -106,25 +106,6 @@ def test_in_a_group_it_keeps_what_the_others_say_once(memory: AgentMemory, chat:
         ("Shall we meet at the lighthouse?", "user", 0),
         ("That is a fine idea, colleagues.", "one", 1),
     }
-
-
-def test_prime_puts_what_is_known_into_the_system_message_once(memory: AgentMemory) -> None:
-    memory.remember(COFFEE)
-    with OpenAIServer(lambda _: "TERMINATE") as server:
-        helper = assistant(server)
-        block = prime(helper, memory, "coffee")
-        assert is_fenced(block)
-        assert prime(helper, memory, "coffee") == block
-        assert helper.system_message == f"You are assistant.\n\n{block}"
-        user().initiate_chat(helper, message="hello", silent=True)
-        assert [message["role"] for message in server.prompts[0]] == ["system", "user"]
-
-
-def test_prime_leaves_the_system_message_alone_when_nothing_is_known(memory: AgentMemory) -> None:
-    with OpenAIServer(lambda _: "TERMINATE") as server:
-        helper = assistant(server)
-        assert prime(helper, memory, "coffee") == ""
-        assert helper.system_message == "You are assistant."
 
 
 def test_it_takes_a_system_message_by_position_like_its_parent(memory: AgentMemory) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kronmem import AgentMemory, Client, ConfigError, InvalidInputError, Memory, extract_facts
-from kronmem.autogen import attach_memory, resume_group_chat, save_group_chat
+from kronmem.autogen import attach_memory, persisted_group_chat
 from kronmem.text.fence import NOTICE
 from tests.autogen.agents import assistant, manager, selects, tool_results, user
 from tests.autogen.conftest import Chat
@@ -174,16 +174,14 @@ def test_a_resumed_chat_does_not_bring_back_what_was_forgotten(client: Client) -
             one, ann = assistant(server, "one"), user()
             lead = manager(server, [ann, one], max_round=2)
             with attach_memory(memory, lead):
+                with persisted_group_chat(state, "tide", lead) as resumed:
+                    lead.groupchat.max_round = 1 if turn else 2
+                    message = resumed.message or "When does the tide come in?"
+                    (resumed.speaker or ann).initiate_chat(lead, message=message, clear_history=False, silent=True)
                 if turn == 0:
-                    ann.initiate_chat(lead, message="When does the tide come in?", silent=True)
-                    save_group_chat(state, "tide", lead)
                     messages = list(lead.groupchat.messages)
                     memory.clear()
                     continue
-                resumed = resume_group_chat(state, "tide", lead)
-                assert resumed is not None
-                lead.groupchat.max_round = 1
-                resumed[0].initiate_chat(lead, message=resumed[1], clear_history=False, silent=True)
                 assert list(memory.memories()) == []
                 again, last = lead.resume(messages=messages, silent=True)  # by hand, without our state
                 again.initiate_chat(lead, message=last, clear_history=False, silent=True)

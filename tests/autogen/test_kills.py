@@ -15,82 +15,23 @@ from typing import Any
 import pytest
 
 from kronmem import Client, KronmemError, State
-from kronmem.autogen import (
-    persisted_chat,
-    persisted_group_chat,
-    resume_chat,
-    resume_group_chat,
-    save_chat,
-)
-from tests.autogen.agents import assistant, contents, manager, user
+from kronmem.autogen import persisted_chat, persisted_group_chat
+from tests.autogen.agents import assistant, contents, manager, put_back, user, well_formed
 from tests.autogen.conftest import Chat
 from tests.services.botwire import BotWireServer
 from tests.services.openai import OpenAIServer
 
 ROOT = Path(__file__).parent.parent.parent
-SAMPLE = ROOT / "tests" / "samples" / "memory-0.1.db"
-
-KILLED = """
-import asyncio, os, signal, sys
-from kronmem import Client
-from kronmem.autogen import attach_memory, persisted_chat, persisted_group_chat
-from tests.autogen.agents import assistant, manager, user
-from tests.services.openai import OpenAIServer
-
-kind, how, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
-asked = 0
-
-def model(_):
-    global asked
-    asked += 1
-    if asked == at:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return f"Answer number {asked} about the harbour."
-
-client = Client()
-with OpenAIServer(model) as server:
-    ann = user("ann", default_auto_reply="And what else about the harbour?")
-    if kind == "pair":
-        first, second = ann, assistant(server)
-        where = persisted_chat(client.state("ann"), "harbour", first, second)
-    else:
-        first, second = ann, manager(server, [ann, assistant(server, "one"), assistant(server, "other")], max_round=20)
-        where = persisted_group_chat(client.state("ann"), "harbour", second)
-    with where:
-        attach_memory(client.agent("ann"), [first, second], timeout=60)
-        options = {"message": "What is new in the harbour?", "silent": True}
-        if kind == "pair":
-            options["max_turns"] = 20
-        if how == "sync":
-            first.initiate_chat(second, **options)
-        else:
-            asyncio.run(first.a_initiate_chat(second, **options))
-"""
+SAMPLE = ROOT / "tests" / "samples" / "chats-0.2.json"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pair", "group"])
-@pytest.mark.parametrize("how", ["sync", "async"])
-def test_a_killed_chat_has_stored_and_saved_all_but_the_message_under_way(kind: str, how: str) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, kind, how, "4"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    answers = [f"Answer number {number} about the harbour." for number in (1, 2, 3)]
-    with Client() as client, OpenAIServer(lambda _: "Fine. TERMINATE") as server:
-        stored = {one.content for one in client.memories("ann")}
-        assert {"What is new in the harbour?", *answers} <= stored
-        ann, state = user("ann"), client.state("ann")
-        if kind == "pair":
-            helper = assistant(server)
-            assert resume_chat(state, "harbour", ann, helper)
-            said = contents(ann.chat_messages[helper])
-            assert said == contents(helper.chat_messages[ann])
-        else:
-            lead = manager(server, [ann, assistant(server, "one"), assistant(server, "other")])
-            last = resume_group_chat(state, "harbour", lead)
-            assert last is not None
-            said = [*contents(lead.groupchat.messages), last[1]["content"]]
-        assert said[0] == "What is new in the harbour?"
-        assert [one for one in said if one.startswith("Answer")] == answers
+@pytest.fixture
+def state(client: Client) -> State:
+    """A state with the chats that 0.2 saved."""
+    state = client.state("ann")
+    for key, value in json.loads(SAMPLE.read_text("utf-8")).items():
+        state.set(key, value)
+    return state
 
 
 @pytest.mark.parametrize("kind", ["pair", "group"])
@@ -102,12 +43,12 @@ def test_every_message_is_saved_before_the_model_is_asked_for_the_next(kind: str
         def model(_: Any) -> str:
             helper, ann = assistant(server), user("ann")
             if kind == "pair":
-                assert resume_chat(state, "harbour", ann, helper)
+                assert put_back(persisted_chat(state, "harbour", ann, helper))
                 saved.append(len(ann.chat_messages[helper]))
             else:
                 lead = manager(server, [ann, helper])
-                assert resume_group_chat(state, "harbour", lead)
-                saved.append(len(lead.groupchat.messages) + 1)
+                assert put_back(persisted_group_chat(state, "harbour", lead))
+                saved.append(len(lead.groupchat.messages))
             return "Fine."
 
         with OpenAIServer(model) as server:
@@ -122,6 +63,47 @@ def test_every_message_is_saved_before_the_model_is_asked_for_the_next(kind: str
             assert saved == [1, 3, 5]
             assert model(None) == "Fine."
             assert saved[-1] == 6
+
+
+def test_chats_that_0_2_saved_are_resumed_and_gone_on_with(state: State, chat: Chat) -> None:
+    with OpenAIServer(lambda _: "It is open now. TERMINATE") as server:
+        for expected in (4, 6):
+            helper, ann = assistant(server), user("ann")
+            with persisted_chat(state, "pair", helper, ann) as resumed:
+                assert resumed.ended
+                assert len(ann.chat_messages[helper]) == len(helper.chat_messages[ann]) == expected
+                assert contents(helper.chat_messages[ann])[0] == "Please note that the quay is closed."
+                chat(ann, helper, "And now?", clear_history=False)
+        assert well_formed(server.prompts[-1])
+        for key, days in (("group", 2), ("broken off", 1)):
+            ann, one, other = user("ann"), assistant(server, "editor"), assistant(server, "writer")
+            lead = manager(server, [ann, one, other])
+            with persisted_group_chat(state, key, lead) as resumed:
+                assert resumed.ended is (key == "group")
+                if resumed.ended:
+                    chat(ann, lead, "Now translate it", clear_history=False)
+                else:
+                    chat(resumed.speaker, lead, resumed.message, clear_history=False)
+            for view in (lead.groupchat.messages, ann.chat_messages[lead], one.chat_messages[lead]):
+                assert contents(view)[:2] == ["Write about whales.", "Over to you, writer."]
+                assert len(view) >= 2 * days
+            assert put_back(persisted_group_chat(state, key, lead)).ended
+            assert contents(lead.groupchat.messages)[2:] == (
+                ["Draft 4 done. TERMINATE", "Now translate it", "It is open now. TERMINATE"]
+                if key == "group"
+                else ["It is open now. TERMINATE"]
+            )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # up to ninety processes, one after another
+@pytest.mark.parametrize(("kind", "how"), [("pair", "sync"), ("group", "async")])
+def test_three_days_lose_and_double_nothing_at_whichever_step_each_is_killed(kind: str, how: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.autogen.three_days", kind, how], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert int(done.stdout.split()[-2]) > 10, "each question to the model and each write is a step"
 
 
 class Counting:
@@ -178,11 +160,11 @@ def test_a_resumed_chat_is_read_by_counting_and_never_by_listing() -> None:
             for turns in (2, 3):
                 helper, ann = assistant(server), user(default_auto_reply="y" * 50_000)
                 with persisted_chat(client.state("ann"), "long", helper, ann) as resumed:
-                    assert resumed is (turns == 3)
+                    assert bool(resumed) is (turns == 3)
                     assert len(ann.chat_messages[helper]) == (4 if resumed else 0)
                     ann.initiate_chat(helper, message="go on", max_turns=turns, clear_history=False, silent=True)
             helper, ann = assistant(server), user()
-            assert resume_chat(client.state("ann"), "long", helper, ann)
+            assert put_back(persisted_chat(client.state("ann"), "long", helper, ann))
             assert len(ann.chat_messages[helper]) == 10
             asked = [one.path for one in service.requests if one.method == "GET"]
             assert asked
@@ -212,18 +194,18 @@ def test_a_save_that_fails_is_logged_once_and_the_chat_goes_on(chat: Chat, caplo
     assert said == ["the saving of the chat 'chat' is unavailable, going on without it (KronmemError: disk full)"]
 
 
-def test_a_chat_saved_over_another_leaves_nothing_of_it_behind(chat: Chat) -> None:
+def test_a_chat_begun_again_leaves_nothing_of_the_old_one_behind(chat: Chat) -> None:
     with OpenAIServer(lambda _: "Fine. TERMINATE") as server, Client.local(":memory:") as client:
         state = client.state("ann")
-        for message in ("the first chat", "the second chat"):
-            helper, ann = assistant(server), user()
-            with persisted_chat(state, "chat", helper, ann):
-                chat(ann, helper, message)
+        helper, ann = assistant(server), user()
+        with persisted_chat(state, "chat", helper, ann):
+            chat(ann, helper, "the first chat")
+            for agent in (helper, ann):
+                agent.clear_history()
+            chat(ann, helper, "the second chat", clear_history=False)
         stored = json.dumps([state.get(key) for key in sorted(state.keys())])
         assert "the second chat" in stored
         assert "the first chat" not in stored
-        save_chat(state, "chat", helper, ann)
-        assert len(state.keys()) == 2
 
 
 class Stuck(State):
@@ -251,9 +233,12 @@ def test_a_chat_in_the_place_of_an_old_one_is_saved_while_that_one_is_removed(ch
         state = client.state("ann")
         stuck, saved = Stuck(state, "delete"), list[int]()
 
+        def first_of(agents: Any) -> str:
+            return contents(agents[1].chat_messages[agents[0]])[0]
+
         def model(_: Any) -> str:
             again = assistant(server), user()
-            if resume_chat(state, "chat", *again) and contents(again[1].chat_messages[again[0]])[0] == "the new chat":
+            if put_back(persisted_chat(state, "chat", *again)) and first_of(again) == "the new chat":
                 saved.append(len(again[1].chat_messages[again[0]]))
             return "Fine."
 
@@ -263,7 +248,9 @@ def test_a_chat_in_the_place_of_an_old_one_is_saved_while_that_one_is_removed(ch
                 chat(ann, helper, "the old chat", max_turns=1)
             helper, ann = assistant(server), user(default_auto_reply="And what else?")
             with persisted_chat(stuck, "chat", helper, ann):
-                chat(ann, helper, "the new chat", max_turns=3)
+                for agent in (helper, ann):
+                    agent.clear_history()
+                chat(ann, helper, "the new chat", max_turns=3, clear_history=False)
                 assert saved == [1, 3, 5]
                 stuck.let_go.set()
         stored = json.dumps([state.get(key) for key in sorted(state.keys())])
@@ -280,7 +267,7 @@ def test_the_end_of_a_chat_waits_for_a_save_that_hangs(chat: Chat) -> None:
             chat(ann, helper, "What is new?", max_turns=2)
             threading.Timer(0.5, stuck.let_go.set).start()
         again = assistant(server), user()
-        assert resume_chat(client.state("ann"), "chat", *again)
+        assert put_back(persisted_chat(client.state("ann"), "chat", *again))
         assert len(again[1].chat_messages[again[0]]) == 4
 
 

@@ -11,7 +11,7 @@ import pytest
 from autogen.coding import CodeResult, MarkdownCodeExtractor
 
 from kronmem import AgentMemory, AsyncClient, Client, ConfigError, InvalidInputError, extract_facts
-from kronmem.autogen import MemoryAgent, attach_memory, prime
+from kronmem.autogen import MemoryAgent, attach_memory
 from kronmem.autogen.messages import question
 from kronmem.text.fence import NOTICE, is_fenced
 from tests.autogen.agents import assistant, contents, manager, selects, tool_results, user
@@ -84,8 +84,6 @@ def test_what_no_hook_could_use_is_refused_when_it_is_attached(client: Client) -
     helper = user()
     with pytest.raises(ConfigError, match="AsyncAgentMemory"):
         attach_memory(AsyncClient("sqlite://").agent("ann"), helper)  # type: ignore[arg-type] # as untyped callers do
-    with pytest.raises(ConfigError, match="AsyncAgentMemory"):
-        prime(helper, AsyncClient("sqlite://").agent("ann"), "tea")  # type: ignore[arg-type] # as above
     with pytest.raises(ConfigError, match="AsyncAgentMemory"):
         MemoryAgent("helper", memory=AsyncClient("sqlite://").agent("ann"), llm_config=False)  # type: ignore[arg-type] # as above
     with pytest.raises(InvalidInputError, match="limit"):

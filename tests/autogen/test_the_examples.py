@@ -45,12 +45,21 @@ notes in the stored history: 0
 """,
     "resume_group_chat": """\
 -- the first process ended with: out of credits
--- the second process goes on
+-- the second process takes it up
 user: Write about whales.
 researcher: (tool)
 user: (tool)
 researcher: Over to you, writer.
-writer: I have read 4 messages and 1 tool result. The article is done. TERMINATE
+writer: I have read 4 messages and 1 tool result. Draft 1 done. TERMINATE
+-- the next day
+user: Write about whales.
+researcher: (tool)
+user: (tool)
+researcher: Over to you, writer.
+writer: I have read 4 messages and 1 tool result. Draft 1 done. TERMINATE
+user: Now translate it.
+researcher: Over to you, writer.
+writer: I have read 7 messages and 1 tool result. Draft 2 done. TERMINATE
 """,
 }
 CHATS: dict[str, tuple[Any, ...]] = {

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from kronmem import Client
-from kronmem.autogen import MemoryAgent, prime
-from tests.autogen.agents import user
+from kronmem.autogen import MemoryAgent
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -75,7 +74,7 @@ with OpenAIServer(lambda _: "I look into order 66 at once.") as server:
         state.set("draft", "to be removed")
         state.set("draft", None)
     with persisted_chat(state, "ticket-66", person, helper) as resumed:
-        assert resumed is not first
+        assert bool(resumed) is not first
         person.initiate_chat(helper, message="Where is order 66?" if first else "And now?", max_turns=1, silent=True,
                              clear_history=False)
         if first:
@@ -95,11 +94,11 @@ with OpenAIServer(model) as server:
     register_team_memory(memory, lead, executor=person)
     attach_memory(memory, lead)
     with persisted_group_chat(client.state("team-7"), "planning", lead) as last:
-        assert (last is None) is first
+        assert bool(last) is not first
         if first:
             person.initiate_chat(lead, message="What is the budget of the team?", silent=True)
             die()
-        person.initiate_chat(lead, message="Which budget has the team again?", silent=True)
+        person.initiate_chat(lead, message="Which budget has the team again?", clear_history=False, silent=True)
     assert "40,000 euros" in str(server.prompts[-1])
 """,
 }
@@ -116,12 +115,12 @@ def test_the_second_process_knows_what_the_killed_one_was_told(name: str) -> Non
 
 
 @pytest.mark.parametrize("query", ["software engineering task context", "general context"])
-@pytest.mark.parametrize("way", ["MemoryAgent", "prime", "inject_context"])
+@pytest.mark.parametrize("way", ["MemoryAgent", "inject_context"])
 def test_a_preference_is_shown_whatever_words_a_tutorial_asks_by(way: str, query: str, client: Client) -> None:
     memory = client.agent("user-42")
     memory.remember("User prefers concise answers.")
     if way == "MemoryAgent":
         shown = MemoryAgent("helper", "You help.", memory=memory, memory_query=query, llm_config=False).system_message
     else:
-        shown = prime(user(), memory, query) if way == "prime" else memory.inject_context(query)
+        shown = memory.inject_context(query)
     assert "User prefers concise answers." in shown

@@ -13,7 +13,7 @@ from kronmem.engine.engine import Engine
 from kronmem.engine.service import Service
 from kronmem.engine.sqlite.reading import SqliteReader
 from kronmem.engine.sqlite.store import SqliteStore
-from kronmem.engine.word_vectors import SIZE, code
+from kronmem.engine.word_vectors import SIZE, code, pack_codes
 from tests.engine.calling import Caller, Clock, calling
 
 
@@ -25,7 +25,7 @@ def some_vectors(count: int, seed: int = 1) -> list[bytes]:
 def filled(vectors: list[bytes]) -> vector_scan.Codes:
     codes = vector_scan.Codes()
     for number, vector in enumerate(vectors, 1):
-        codes.add(number, vector_scan.pack_codes([0], [vector]))
+        codes.add(number, pack_codes([0], [vector]))
     return codes
 
 
@@ -64,7 +64,7 @@ def test_codes_find_the_same_with_numpy_as_without(monkeypatch: pytest.MonkeyPat
     codes = filled(vectors[:200])
     quick = [codes.nearest(vectors[0], 20)]
     for number, vector in enumerate(vectors[200:], 201):
-        codes.add(number, vector_scan.pack_codes([0], [vector]))
+        codes.add(number, pack_codes([0], [vector]))
     quick.append(codes.nearest(vectors[0], 20))
     monkeypatch.setattr(vector_scan, "numpy_for", lambda passages: None)
     assert quick == [filled(vectors[:200]).nearest(vectors[0], 20), filled(vectors).nearest(vectors[0], 20)]

@@ -56,16 +56,6 @@ def test_a_journal_is_read_back_and_gone_on_with(state: State) -> None:
     assert head["value"] == {"list": [1, 2, 3]}
 
 
-def test_a_journal_that_is_read_twice_is_gone_on_with_at_its_end(state: State) -> None:
-    ChangeLog(state, "chat", "chat").begin([(["list"], 0, [1])], {})
-    again = ChangeLog(state, "chat", "chat")
-    assert again.read() == again.read()
-    again.append([(["list"], 1, [2])])
-    head = ChangeLog(state, "chat", "chat").read()
-    assert head is not None
-    assert head["value"] == {"list": [1, 2]}
-
-
 def test_what_no_store_takes_is_replaced_and_the_rest_is_kept(state: State) -> None:
     journal = ChangeLog(state, "chat", "chat")
     journal.begin([(["list"], 0, ["a\x00b", {"half\ud83d": [float("nan"), 1.5, True, None]}])], {})
@@ -73,22 +63,6 @@ def test_what_no_store_takes_is_replaced_and_the_rest_is_kept(state: State) -> N
     head = ChangeLog(state, "chat", "chat").read()
     assert head is not None
     assert head["value"] == {"list": ["a\ufffdb", {"half\ufffd": [None, 1.5, True, None]}, "after"]}
-
-
-def test_a_new_value_leaves_nothing_of_the_old_one(state: State) -> None:
-    journal = ChangeLog(state, "chat", "chat")
-    journal.begin([(["list"], 0, ["old"])], {})
-    journal.append([(["list"], 1, ["old"])])
-    again = ChangeLog(state, "chat", "chat")
-    again.read()
-    again.begin([(["list"], 0, ["new"])], {})
-    again.append([(["list"], 1, ["new"])])
-    head = ChangeLog(state, "chat", "chat").read()  # as after a kill: nothing of the old one is removed yet
-    assert head is not None
-    assert head["value"] == {"list": ["new", "new"]}
-    again.remove_replaced()
-    assert len(state.keys()) == 3
-    assert "old" not in str([state.get(key) for key in sorted(state.keys())])
 
 
 def test_a_new_value_that_cannot_be_stored_leaves_the_old_one(state: State) -> None:
@@ -152,30 +126,10 @@ def test_a_write_that_failed_and_arrived_is_written_over(state: State) -> None:
     assert len(state.keys()) == 3
 
 
-def test_old_entries_that_could_not_be_removed_are_removed_later(state: State) -> None:
-    faulty = Faulty(state)
-    journal = ChangeLog(faulty, "chat", "chat")
-    journal.begin([(["list"], 0, ["old"])], {})
-    faulty.failing = True
-    with pytest.raises(KronmemError, match="no reply"):
-        journal.append([(["list"], 1, ["old"])])
-    faulty.failing = False
-    journal.begin([(["list"], 0, ["new"])], {})
-    faulty.failing = True
-    with pytest.raises(KronmemError, match="no reply"):
-        journal.remove_replaced()
-    assert journal.replaced
-    faulty.failing = False
-    journal.remove_replaced()
-    assert not journal.replaced
-    assert "old" not in str([state.get(key) for key in sorted(state.keys())])
-
-
 def test_what_is_no_journal_is_told_apart(state: State) -> None:
-    state.set("list", [1, 2])
-    with pytest.raises(InvalidInputError, match="not a chat"):
-        ChangeLog(state, "list", "chat").read()
-    state.set("old", {"kind": "chat", "sides": {}})
-    assert ChangeLog(state, "old", "chat").read() == {"kind": "chat", "sides": {}}
+    for value in ([1, 2], {"kind": "chat", "sides": {}}, {"kind": "conversation", "journal": "x"}):
+        state.set("other", value)
+        with pytest.raises(InvalidInputError, match="the value saved under 'other' is not a chat"):
+            ChangeLog(state, "other", "chat").read()
     with pytest.raises(ReplyError):
         apply({"list": []}, [(["list"], 3, ["a gap"])])
