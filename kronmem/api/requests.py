@@ -74,7 +74,7 @@ def _bounded(size: int, value: T) -> T:
         raise ValueError("JSON must not contain lone surrogates") from None
     if len(written) > size:
         raise ValueError(f"at most {size} bytes as JSON")
-    if b"Infinity" in written:  # it can be written in JSON as 1e999, but not read back
+    if b"Infinity" in written or b"NaN" in written:  # 1e999 can be written in JSON, but not read back
         from_json(written, allow_inf_nan=False)
     return value
 

@@ -19,7 +19,6 @@ from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
 from kronmem.engine.recall import FoundRow, Search, is_general, search
-from kronmem.engine.reindexing import Filler
 from kronmem.engine.remembering import (
     SWEPT,
     Kept,
@@ -60,7 +59,6 @@ class Engine:
         self._store = store
         self._clock = now
         self._embedder = Embedder(store, embed) if embed else None
-        self._filler = Filler(store)
         self._codes = CodeCache()
         self._tally = threading.Lock()
         self._sweeps = self._swept = 0
@@ -70,7 +68,6 @@ class Engine:
 
     def close(self) -> None:
         """Stop background work and close the store."""
-        self._filler.close()
         if self._embedder:
             self._embedder.close()
         self._store.close()
@@ -79,7 +76,7 @@ class Engine:
         """How large the store is, over all owners."""
         with self._store.read(timeout) as rows:
             agents, memories = rows.size(self._now())
-            backlog = rows.count_unfilled() + (self._embedder.waiting if self._embedder else 0)
+        backlog = self._embedder.waiting if self._embedder else 0
         return StoreSize(agents, memories, backlog, self._sweeps, self._swept)
 
     # Memories
@@ -93,7 +90,6 @@ class Engine:
 
         def work(rows: Writer) -> tuple[list[Kept], int, int, list[tuple[int, str]]]:
             new: list[tuple[int, str]] = []
-            self._filler.look(rows)
             swept = rows.sweep(now, now - receipts.KEPT, SWEPT)
             kept = [remember(rows, place, draft, now, new) for draft in drafts]
             space = rows.find_space(place.owner, place.agent)
@@ -119,7 +115,6 @@ class Engine:
         """A view of the store, and the vector of the question, which may take half of the time."""
         vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
         with self._store.read(max(ends - time.monotonic(), 0.0)) as rows:
-            self._filler.look(rows)
             yield rows, vector
 
     def _found(

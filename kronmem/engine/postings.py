@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from itertools import chain, repeat
 
-from kronmem.engine import indexing, terms
+from kronmem.engine import indexing
 from kronmem.engine.store import Filter, Indexed, Posting, Row, Space
 from kronmem.engine.word_vectors import SIZE, pack_codes
 
@@ -41,9 +41,6 @@ def digest(content: str) -> bytes:
 
 def posted(row: Row) -> tuple[list[str], int]:
     """Every term and label that has a posting of this memory, and how many terms its passages have together."""
-    if not row.passages:  # as schema 1 indexed it: the text as a whole, without tags and type
-        counted = terms.count_terms(row.content)
-        return [*counted, *labels(row)], min(sum(counted.values()), MAX_LENGTH)
     found = list(indexing.counted(row.content, row.tags, row.memory_type))
     return [*dict.fromkeys(term for counts, _ in found for term in counts), *labels(row)], sum(n for _, n in found)
 

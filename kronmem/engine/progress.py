@@ -1,4 +1,4 @@
-"""How far the work in the background is: index entries for memories of an older kronmem, vectors of a model."""
+"""How far the work in the background is: vectors of a model."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ def progress(store: Store) -> list[tuple[str, str]]:
 
 def _told(rows: Reader) -> Iterator[tuple[str, str]]:
     _, memories = rows.size(time.time())
-    if left := rows.count_unfilled():
-        yield "index", f"{memories - left} of {memories} memories; the others are found by their words meanwhile"
     if made_by := rows.setting(MADE_BY):
         done = rows.count_embedded()
         rest = "" if done >= memories else "; the others when a client with this embed= runs"

@@ -20,7 +20,7 @@ def fingerprint(agent: str, draft: NewRow) -> bytes:
     said: list[object] = [agent, draft.content, draft.memory_type, draft.session_id]
     said += [draft.tags, draft.metadata, draft.pinned]
     more = {"role": draft.role, "key": draft.key, "supersedes": draft.supersedes}
-    if any(more.values()):  # else as kronmem 0.1 made it: receipts outlive an upgrade
+    if any(more.values()):  # else as before there were any of these: receipts outlive an upgrade
         said.append(more)
     return hashlib.sha256(_encode(said).encode()).digest()
 

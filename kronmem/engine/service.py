@@ -6,13 +6,15 @@ Errors have FastAPI's shape: `{"detail": "..."}` or `{"detail": [{"type", "loc",
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar, cast
 from urllib.parse import unquote
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from kronmem.api.requests import valid_id, validator
-from kronmem.api.routes import ROUTES, AnyRoute, Match, Router
+from kronmem.api.routes import ROUTES, AnyRoute, Match, Route, Router
 from kronmem.core.wire import Reply, Request
 from kronmem.engine import serialize
 from kronmem.engine.engine import Engine, StoreSize
@@ -22,6 +24,8 @@ from kronmem.engine.remembering import Place
 from kronmem.engine.store import UndoneError
 from kronmem.errors import InvalidRequestError, StatusError
 
+B = TypeVar("B", bound=BaseModel)
+R = TypeVar("R")
 _ROUTER = Router(ROUTES)
 
 
@@ -41,13 +45,36 @@ class Service:
 
     def answer(self, match: Match, request: Request, owner: str) -> Reply:
         """Answer a request of a known route; its method and path are not looked at again."""
+        route = match.route
         try:
-            return self._answer(match, request, owner)
+            body, key = _body(route, request), _key(request)
+            return _reply(route.status, self.call(route, match.segments, body, owner, request.timeout, key))
         except ValidationError as error:
-            place = "query" if match.route.method == "GET" else "body"
-            return _reply(422, {"detail": validation_problems(error, place)})
+            return _reply(422, {"detail": validation_problems(error, "query" if route.method == "GET" else "body")})
         except StatusError as error:
             return _reply(error.status, {"detail": error.message})
+
+    def call(
+        self,
+        route: Route[B, R],
+        segments: Mapping[str, str],
+        body: JsonValue,
+        owner: str,
+        timeout: float,
+        key: str | None = None,
+    ) -> R:
+        """What a route replies to a request that was read, or a `StatusError`; `segments` as they stand in its path."""
+        ends = time.monotonic() + timeout
+        ids, asked = _ids(segments), validator(route.request).python(body)
+        place = Place(owner, ids.get("agent", ""), timeout)
+        try:
+            return self._handled(route, Invocation(place, ids, asked, key))
+        except UndoneError:  # nothing was committed
+            place = replace(place, timeout=ends - time.monotonic())
+            return self._handled(route, Invocation(place, ids, asked, key))
+
+    def _handled(self, route: Route[B, R], asked: Invocation[B]) -> R:
+        return cast("R", HANDLERS[route](self._engine, asked))  # `_handles` has held the handler to its route
 
     def size(self, timeout: float) -> StoreSize:
         """How large the store is, over all owners."""
@@ -57,24 +84,10 @@ class Service:
         """Close the engine and its store."""
         self._engine.close()
 
-    def _answer(self, match: Match, request: Request, owner: str) -> Reply:
-        began = time.monotonic()
-        try:
-            return self._once(match, request, owner)
-        except UndoneError:  # nothing was committed
-            left = request.timeout - (time.monotonic() - began)
-            return self._once(match, replace(request, timeout=left), owner)
 
-    def _once(self, match: Match, request: Request, owner: str) -> Reply:
-        route, ids = match.route, _ids(match)
-        place = Place(owner, ids.get("agent", ""), request.timeout)
-        body = validator(route.request).python(_body(route, request))
-        return _reply(route.status, HANDLERS[route](self._engine, Invocation(place, ids, body, _key(request))))
-
-
-def _ids(match: Match) -> dict[str, str]:
+def _ids(segments: Mapping[str, str]) -> dict[str, str]:
     try:
-        return {name: valid_id(unquote(segment, errors="strict")) for name, segment in match.segments.items()}
+        return {name: valid_id(unquote(segment, errors="strict")) for name, segment in segments.items()}
     except ValueError as error:  # UnicodeDecodeError is one too
         raise InvalidRequestError(f"Bad id in the path: {error}", status=422) from error
 

@@ -84,7 +84,7 @@ class Row:
     superseded_by: str | None = None
     """The id of the memory that took its place; None for a current one."""
     passages: int = 0
-    """How many passages are indexed; 0 for a row of schema 1 that still has its old index entries."""
+    """How many passages are indexed; 0 for history."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,11 @@ class Page:
     moment: tuple[float, float] | None = None
 
 
+TOO_OLD = (
+    "was written by kronmem 0.1, which this version does not read: `kronmem export` it with 0.1, then `kronmem import`"
+    " the export into a new database"
+)
+"""What is said of a database of schema 1, after its name."""
 PLACE_BITS = 12
 """A passage's place is `number of its memory << PLACE_BITS | passage << 2 | kind`: 1,024 passages of 60 words are more
 than the longest text that is accepted, and four kinds tell who said it and whether it asks."""
@@ -246,19 +251,11 @@ class Reader(Protocol):
         ...
 
     def setting(self, name: str) -> str | None:
-        """A fact about the whole database: which model its embeddings are of, how far the index is filled."""
+        """A fact about the whole database: which model its embeddings are of."""
         ...
 
     def size(self, now: float) -> tuple[int, int]:
         """How many spaces there are of all owners, and how many current memories in them."""
-        ...
-
-    def count_unfilled(self) -> int:
-        """How many current memories still wait for the index entries of this schema."""
-        ...
-
-    def is_filled(self) -> bool:
-        """Has every current memory the index entries of this schema?"""
         ...
 
 
@@ -282,10 +279,6 @@ class Writer(Reader, Protocol):
 
     def revise(self, space: Space, old: Row, new: Row, indexed: Indexed | None = None) -> None:
         """Change a current memory in place; `indexed` comes along when its index entries have changed."""
-        ...
-
-    def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
-        """Give a memory that `unfilled` found in the same transaction the index entries of this schema."""
         ...
 
     def supersede(self, space: Space, old: Row, successor: str) -> None:
@@ -323,10 +316,6 @@ class Writer(Reader, Protocol):
     def set_setting(self, name: str, value: str) -> None: ...
     def hold_setting(self, name: str) -> str | None:
         """A setting that nobody else changes before this transaction has ended."""
-        ...
-
-    def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
-        """Current memories that still have the index entries of schema 1."""
         ...
 
 

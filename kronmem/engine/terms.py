@@ -10,8 +10,7 @@ import re
 import sys
 import threading
 import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module, util
 from types import ModuleType
@@ -107,11 +106,6 @@ def names(text: str) -> frozenset[str]:
         return frozenset()
     capitals = (match.group() for match in _WORD.finditer(text) if match.start() and match.group()[0].isupper())
     return frozenset(term for word in capitals for term in terms(word) if fold(word) not in STOPWORDS)
-
-
-def count_terms(text: str) -> Mapping[str, int]:
-    """How often each term occurs in `text`."""
-    return Counter(terms(text))
 
 
 class _Stemmer(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ from kronmem.core.calls import Draft
 from kronmem.models import DeadLetter, QueuedMemory
 
 _DRAFT = TypeAdapter(Draft)
-_ALWAYS = frozenset({"content", "memory_type", "session_id", "ttl", "pinned", "tags", "metadata"})
-"""0.1 reads exactly these: any other field is written only when it says something."""
+_BESIDE = frozenset({"agent_id", "client_id"})
+"""Fields with a column of their own."""
 COLUMNS = (
     "seq, CAST(id AS BLOB), CAST(agent AS BLOB), CAST(body AS BLOB), created, attempts, refused, cancelled,"
     " CAST(error AS BLOB), backoff, asked, service, lease, noted, holder,"
@@ -67,19 +67,9 @@ class Waiting:
 
 
 def encode(draft: Draft) -> str:
-    """The body of a row."""
-    body: dict[str, JsonValue] = _DRAFT.dump_python(draft, mode="json")
-    kept = {
-        one.name: body[one.name] for one in fields(Draft) if one.name in _ALWAYS or not _is_default(draft, one.name)
-    }
-    del kept["agent_id"], kept["client_id"]
-    return json.dumps(kept, ensure_ascii=False)
-
-
-def _is_default(draft: Draft, name: str) -> bool:
-    field = next(one for one in fields(Draft) if one.name == name)
-    default = field.default if field.default_factory is MISSING else field.default_factory()
-    return bool(getattr(draft, name) == default)
+    """The body of a row: the fields that say something."""
+    body: dict[str, JsonValue] = _DRAFT.dump_python(draft, mode="json", exclude_defaults=True)
+    return json.dumps({name: value for name, value in body.items() if name not in _BESIDE}, ensure_ascii=False)
 
 
 def decode(row: QueuedRow) -> Draft:

@@ -157,18 +157,13 @@ class SqliteFile:
                     self._door.inside.pop(visit, None)
                     self._left()
 
-    def scrub(self, timeout: float, *, rewrite: bool = False) -> bool:
-        """Move everything from the write-ahead log into the file and empty the log; False while a reader holds it.
-
-        `rewrite` also removes bytes that were deleted before deleted bytes were overwritten.
-        """
+    def scrub(self, timeout: float) -> bool:
+        """Move everything from the write-ahead log into the file and empty the log; False while a reader holds it."""
         ends, visit = time.monotonic() + timeout, Visit()
         with translated(self._path):
             try:
                 self._enter(visit, ends)
                 visit.connection = connection = self._take(ends)
-                if rewrite and not connection.rewritten(ends):
-                    return False
                 return not connection.value("PRAGMA wal_checkpoint(TRUNCATE)", ends)
             finally:
                 self._end(visit)

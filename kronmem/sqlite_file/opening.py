@@ -15,8 +15,6 @@ from kronmem.errors import StoreError
 from kronmem.sqlite_file.failures import is_busy
 
 ENDINGS = ("", "-wal", "-shm")
-_STEPS = 10_000
-"""Steps of SQLite's machine between two looks at the clock: well below a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,10 @@ class FileSchema:
     create: tuple[str, ...]
     migrations: dict[int, tuple[str, ...]] = field(default_factory=lambda: dict[int, tuple[str, ...]]())
     """From each older version, the statements that lead to the next."""
-    added: tuple[str, tuple[str, ...]] | None = None
-    """A table and the statements that make it and more: additions beside which an older kronmem goes on working."""
+    too_old: str = ""
+    """What to do with a file of a version that no step leads on from: the rest of a sentence about it."""
+    sign: str | None = None
+    """A table without which a file is too old, although its version is known."""
 
 
 class SetConnection(sqlite3.Connection):
@@ -57,20 +57,6 @@ class SetConnection(sqlite3.Connection):
         if pages != self._checkpoint:
             self.execute(f"PRAGMA wal_autocheckpoint = {pages}")
             self._checkpoint = pages
-
-    def rewritten(self, ends: float) -> bool:
-        """Write the whole file anew; False, and the file as it was, if that takes longer."""
-        self.wait_until(ends)
-        self.set_progress_handler(lambda: time.monotonic() >= ends, _STEPS)
-        try:
-            self.execute("VACUUM")
-        except sqlite3.OperationalError as error:
-            if str(error) != "interrupted":
-                raise
-            return False
-        finally:
-            self.set_progress_handler(None, 0)
-        return True
 
     def value(self, sql: str, ends: float) -> int | str:
         """The one value that a statement answers."""
@@ -165,7 +151,7 @@ def prepare(connection: SetConnection, path: str, schema: FileSchema, ends: floa
             raise StoreError(f"{path} is of schema {version} and may not be written: it cannot be migrated")
         return
     _use_wal(connection, ends)
-    if version == schema.version and _complete(connection, schema, ends):
+    if version == schema.version:
         return
     connection.wait_until(ends)
     connection.execute("BEGIN IMMEDIATE")
@@ -185,15 +171,7 @@ def _steps(connection: SetConnection, schema: FileSchema, ends: float) -> list[s
         steps = [*schema.create, *steps]
     elif version != schema.version:
         steps = [step for older in range(version, schema.version) for step in schema.migrations[older]] + steps
-    if schema.added is not None and not _complete(connection, schema, ends):
-        steps += schema.added[1]
     return steps
-
-
-def _complete(connection: SetConnection, schema: FileSchema, ends: float) -> bool:
-    if schema.added is None:
-        return True
-    return bool(connection.value(f"SELECT count(*) FROM sqlite_master WHERE name = '{schema.added[0]}'", ends))
 
 
 def _check(connection: SetConnection, path: str, schema: FileSchema, ends: float) -> int:
@@ -203,6 +181,10 @@ def _check(connection: SetConnection, path: str, schema: FileSchema, ends: float
     tables = connection.value("SELECT count(*) FROM sqlite_master", ends)
     if tables and connection.value("PRAGMA application_id", ends) != schema.application_id:
         raise StoreError(f"{path} is a database of something else: choose another file")
+    known = version == schema.version or version in schema.migrations
+    sign = f"SELECT count(*) FROM sqlite_master WHERE name = '{schema.sign}'"
+    if version and not (known and (schema.sign is None or connection.value(sign, ends))):
+        raise StoreError(f"{path} {schema.too_old}")
     return version
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,9 +16,9 @@ from typer.testing import CliRunner
 
 from kronmem import Client
 from kronmem.cli.app import app
+from kronmem.engine.sqlite import check
 from tests.services.postgres import at, own
 
-SAMPLES = Path(__file__).parent.parent / "samples"
 SECRET = "not-to-be-seen"
 
 
@@ -123,18 +126,30 @@ def test_a_file_is_looked_at_as_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # imports AutoGen once more
-def test_a_file_of_an_older_version_is_named_and_not_migrated(tmp_path: Path) -> None:
-    path, sample = tmp_path / "memory.db", (SAMPLES / "memory-0.1.db").read_bytes()
-    path.write_bytes(sample)
-    path.chmod(0o600)
+def test_a_file_that_the_first_use_would_change_is_named_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.db"
+    with Client.local(path) as client:
+        client.remember("ada", "tea at five")
+    before = path.read_bytes()
+    monkeypatch.setattr(check, "SCHEMA", replace(check.SCHEMA, version=3, migrations={2: ("CREATE TABLE added(x)",)}))
     code, said, _ = doctor("--db", str(path))
     assert code == 0
     assert "migrated at the first use" in said["database"]["detail"]
-    assert path.read_bytes() == sample
-    assert [file.name for file in tmp_path.iterdir()] == ["memory.db"]
-    with Client.local(path) as client:
-        assert len(client.agents()) == 3
-        assert "migrated" not in doctor("--db", str(path))[1]["database"]["detail"]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.slow  # imports AutoGen once more
+def test_a_file_of_0_1_is_named_with_the_way_to_take_its_memories_along(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("CREATE TABLE memory(key); PRAGMA application_id = 1802661742; PRAGMA user_version = 1")
+    before = path.read_bytes()
+    code, said, _ = doctor("--db", str(path))
+    assert code == 1
+    assert "`kronmem export` it with 0.1" in said["database"]["detail"]
+    assert path.read_bytes() == before
 
 
 def test_what_is_no_database_or_named_twice_is_refused() -> None:

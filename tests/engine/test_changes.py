@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -434,13 +432,8 @@ def test_numbers_of_an_erased_agent_are_not_given_out_again(call: Caller) -> Non
     assert call.recall("Where does Ada live?") == [B]
 
 
-@pytest.mark.parametrize("migrated", [False, True])
-def test_no_fragment_of_an_erased_text_is_left_in_the_files(tmp_path: Path, migrated: bool) -> None:
+def test_no_fragment_of_an_erased_text_is_left_in_the_files(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    if migrated:
-        samples = Path(__file__).parent.parent / "samples"
-        path.write_bytes((samples / "memory-0.1.db").read_bytes())
-        path.chmod(0o600)
     secret = "zanzibar xylophone quixotic"
     with calling(str(path)) as call:
         ada = call.as_(agent="user-ada")
@@ -453,8 +446,7 @@ def test_no_fragment_of_an_erased_text_is_left_in_the_files(tmp_path: Path, migr
         reply = ada("POST", "erase")[1]
         assert reply["complete"] is True
         raw = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-        words = [*secret.split(), "padding", *(["forgotten in version one", "handbook"] if migrated else [])]
-        assert [word for word in words if word.encode() in raw] == []
+        assert [word for word in (*secret.split(), "padding") if word.encode() in raw] == []
         assert "Bob stays where he is" in call.as_(agent="user-bob").contents()
 
 
@@ -470,52 +462,6 @@ def test_an_erasure_that_a_reader_holds_up_says_so(tmp_path: Path) -> None:
         reader.close()
         assert call("POST", "erase")[1]["complete"] is True
     assert b"zanzibar" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
-
-
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """No file grows beyond so many bytes."""
-    import resource  # not on Windows
-
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="limits the size of files")
-def test_an_erasure_whose_file_cannot_be_rewritten_on_a_full_disk_says_what_is_gone(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    with calling(str(path)) as call:
-        call.remember("zanzibar")
-        call.as_(agent="bob")("PUT", "state/s", {"value": "x" * 900_000})
-        with closing(sqlite3.connect(path)) as db, db:
-            db.execute("INSERT INTO settings VALUES('remains', '1')")  # as a migration leaves it
-    with calling(str(path)) as call:
-        with full_disk(400_000):
-            status, gone = call("POST", "erase")
-        assert (status, gone["memories"], gone["complete"]) == (200, 1, False)
-        assert call.contents() == []
-        assert call("POST", "erase")[1]["complete"] is True
-
-
-def test_a_file_that_cannot_be_rewritten_in_time_stays_as_it_was_and_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    with calling(str(path)) as call:
-        for number in range(30):
-            call.remember(f"number {number} " + " ".join(f"word{n}" for n in range(200)))
-        store = call.service._engine._store
-        with store.write(5.0) as rows:
-            rows.set_setting("remains", "1")
-        assert store.scrub(0.0) is False
-        with store.read(5.0) as rows:
-            assert rows.setting("remains") == "1"
-        assert len(call.contents()) == 30
-        assert store.scrub(60.0) is True
-        with store.read(5.0) as rows:
-            assert rows.setting("remains") is None
 
 
 def test_a_state_is_written_only_over_the_value_that_was_read(call: Caller) -> None:

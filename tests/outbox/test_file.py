@@ -33,7 +33,7 @@ from tests.services import RawServer
 from tests.services.raw import respond
 from tests.shells import Awaiting, Blocking, shell
 
-SAMPLE = Path(__file__).parent.parent / "samples" / "outbox-0.1.sql"
+SAMPLE = Path(__file__).parent.parent / "samples" / "outbox-0.2.sql"
 LONGEST = 60.0
 """Room for a busy machine: the lock is never released, so that a call without a deadline ends with the test's timeout."""
 
@@ -525,11 +525,11 @@ def test_a_backlog_of_100_000_rows_holds_nobodys_first_call(tmp_path: Path) -> N
             assert time.monotonic() - started < 10.0
 
 
-# ── 0.1 and this version on one file ─────────────────────────────────────────────────────────────────────────────────
+# ── earlier versions ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def sample(path: Path, url: str) -> None:
-    """The outbox that 0.1 wrote, for a service at another address."""
+    """The outbox that 0.2 wrote, for a service at another address."""
     db = sqlite3.connect(path)
     db.executescript(SAMPLE.read_text("utf-8"))
     with db:
@@ -538,7 +538,7 @@ def sample(path: Path, url: str) -> None:
     os.chmod(path, 0o600)
 
 
-def test_an_outbox_that_0_1_wrote_is_delivered(kind: str, tmp_path: Path) -> None:
+def test_an_outbox_that_0_2_wrote_is_delivered(kind: str, tmp_path: Path) -> None:
     with RawServer([keeping]) as server:
         sample(tmp_path / "o.db", server.url)
         with shell(kind, server.url, api_key="kv-old", outbox=tmp_path / "o.db") as client:
@@ -551,46 +551,15 @@ def test_an_outbox_that_0_1_wrote_is_delivered(kind: str, tmp_path: Path) -> Non
         assert "third words" in sent
 
 
-OLD_INSERT = (
-    "INSERT INTO waiting(id, service, mark, agent, session, body, bytes, created)"
-    " SELECT 'id-' || agent || {n}, service, mark, agent, NULL, replace(body, 'words', 'late words'), bytes, created"
-    " FROM waiting WHERE agent = 'bob' LIMIT 1"
-)
-OLD_HEADS = "SELECT agent, min(seq) FROM waiting WHERE dead = 0 GROUP BY agent ORDER BY 2"
-
-
-def test_the_statements_of_0_1_keep_the_heads_right(tmp_path: Path) -> None:
-    """0.1 inserts, claims, buries and deletes on a file that this version has opened."""
-    sample(tmp_path / "o.db", "http://s")
-    file = OutboxFile(str(tmp_path / "o.db"))
-    file.pending(file.lane("http://s", "kv-old"))
-    file.close()
-    steps = [
-        OLD_INSERT.format(n=1),
-        "UPDATE waiting SET lease = 5, noted = 4, holder = 'x' WHERE seq = 1",
-        "UPDATE waiting SET attempts = attempts + 1, noted = 7, backoff = 9, asked = 0, lease = 0 WHERE seq = 1",
-        "UPDATE waiting SET dead = 1, lease = 0 WHERE seq = 1",
-        "DELETE FROM waiting WHERE seq = 3",
-        "UPDATE waiting SET dead = 0, backoff = 0 WHERE dead = 1",
-        OLD_INSERT.format(n=2),
-        "DELETE FROM waiting WHERE agent = 'alice' AND cancelled = 0",
-    ]
-    db = sqlite3.connect(tmp_path / "o.db", isolation_level=None)
-    assert db.execute("PRAGMA user_version").fetchone() == (1,)  # or 0.1 would refuse the file
-    for step in steps:
-        db.execute(step)
-        assert db.execute("SELECT agent, seq FROM head ORDER BY 2").fetchall() == db.execute(OLD_HEADS).fetchall(), step
-        exact = "SELECT count(*) FROM head JOIN waiting USING(seq) WHERE due = max(backoff, asked, waiting.lease)"
-        assert db.execute(exact).fetchone() == db.execute("SELECT count(*) FROM head").fetchone(), step
-    db.close()
-
-
-def test_a_row_of_this_version_has_the_fields_that_0_1_reads(tmp_path: Path) -> None:
-    import json
-
-    with Client(NOBODY, outbox=tmp_path / "o.db", retry=ONCE) as client:
-        client.remember_later("alice", "text")
-    with closing(sqlite3.connect(tmp_path / "o.db")) as db:
-        (body,) = db.execute("SELECT body FROM waiting").fetchone()
-    known = {"content", "memory_type", "session_id", "ttl", "pinned", "tags", "metadata"}
-    assert set(json.loads(body)) == known
+def test_an_outbox_that_0_1_wrote_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "o.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("CREATE TABLE waiting(seq); PRAGMA application_id = 1802661743; PRAGMA user_version = 1")
+    path.chmod(0o600)
+    before = path.read_bytes()
+    with Client(NOBODY, outbox=path, retry=ONCE) as client:
+        with pytest.raises(StoreError, match=r"o\.db was written by kronmem 0\.1.*let 0\.1 deliver what waits"):
+            client.remember_later("alice", "text")
+        with pytest.raises(StoreError, match=r"0\.1"):
+            client.outbox.list()
+    assert path.read_bytes() == before

@@ -113,7 +113,6 @@ def test_who_holds_a_lease_is_known() -> None:
     node, pid, started = me().rsplit("|", 2)
     assert is_gone(f"{node}|{pid}|{started}0")  # the number is ours, the process was another
     assert not is_gone(f"elsewhere|{pid}|1")
-    assert is_gone(f"{platform.node()}|{pid}|1")  # as 0.1 writes it
     assert not is_gone(f"{platform.node()} pid:[1]|{pid}|1")  # another container of the same name
     assert not is_gone("")
 

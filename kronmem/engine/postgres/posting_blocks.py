@@ -28,16 +28,6 @@ _MAX_TIMES = 15
 _FOLLOWS = 127
 """In place of a length: times and length follow, each in a word."""
 _LONG = struct.Struct(">III")
-_OFFSET = f"((number & {BLOCK - 1})::bigint << {_NUMBER_SHIFT})"
-# PostgreSQL's operators on bits have one precedence among them.
-MIGRATE = f"""INSERT INTO kronmem.postings(term, space, first, memories, packed)
-    SELECT term, r.space, (number >> {BLOCK_BITS}) << {BLOCK_BITS}, count(*), string_agg(CASE
-        WHEN times <= {_MAX_TIMES} AND length < {_FOLLOWS}
-        THEN int4send(({_OFFSET} | (times << {_TIMES_SHIFT}) | length)::bit(32)::integer)
-        ELSE int4send(({_OFFSET} | {_FOLLOWS})::bit(32)::integer) || int4send(times) || int4send(length)
-        END, '' ORDER BY number DESC)
-    FROM kronmem.posting AS p JOIN renamed AS r ON r.old = p.space GROUP BY r.space, term, number >> {BLOCK_BITS}"""
-"""The blocks from the postings of schema 1, which were a row each and of memories as a whole."""
 
 
 def first_of(number: int, passages: int) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 
 from kronmem.engine.columns import first_shown, space_of
 from kronmem.engine.postgres.inverted_index import InvertedIndex
-from kronmem.engine.postgres.schema import UNFILLED
 from kronmem.engine.postgres.space_keys import SpaceKey, space_key
 from kronmem.engine.postgres.transaction import Transaction, Value
 from kronmem.engine.postings import labels_of
@@ -190,13 +189,6 @@ class PostgresReader:
         spaces, memories = self._ask(sizes, ())[0]
         expired = f"SELECT count(*) FROM kronmem.memories WHERE expires <= %s AND {_CURRENT}"
         return spaces, memories - self._ask(expired, (now,))[0][0]
-
-    def count_unfilled(self) -> int:
-        sql = f"SELECT count(*) FROM kronmem.memories WHERE passages = 0 AND {_CURRENT}"
-        return int(self._ask(sql, ())[0][0])
-
-    def is_filled(self) -> bool:
-        return self.setting(UNFILLED) is None
 
     # What else is kept
 

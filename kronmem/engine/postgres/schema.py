@@ -9,16 +9,14 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kronmem.engine.postgres.posting_blocks import MIGRATE
-from kronmem.engine.postgres.space_keys import lock_key, space_key
+from kronmem.engine.postgres.space_keys import lock_key
 from kronmem.engine.postgres.transaction import Transaction
+from kronmem.engine.store import TOO_OLD
 from kronmem.errors import StoreError
 
 PARTITIONS = 16
 """Each holds whole spaces, so that a recall reads one of them; more would cost every plan, fewer every vacuum."""
 _LOCK = lock_key("schema")
-UNFILLED = "unfilled"
-"""The setting that a migration leaves behind, until every memory has its new index entries."""
 ADD_SALT = "INSERT INTO kronmem.settings VALUES ('salt', %s) ON CONFLICT(name) DO NOTHING"
 """What hashes of erased ids are salted with."""
 
@@ -121,12 +119,7 @@ class PostgresSchema:
 
 def schema(partitions: int = PARTITIONS) -> PostgresSchema:
     """The tables in so many parts. An existing database keeps its own."""
-    tables, spread = _tables_in(partitions), (*_tables_in(0), *DISTRIBUTE)
-
-    def from_1(session: Transaction) -> None:
-        _copy(session, spread if session.distributed else tables)
-
-    return PostgresSchema(2, (*_CREATE, *tables), (*_CREATE, *spread), {1: from_1})
+    return PostgresSchema(2, (*_CREATE, *_tables_in(partitions)), (*_CREATE, *_tables_in(0), *DISTRIBUTE))
 
 
 def _tables_in(partitions: int) -> tuple[str, ...]:
@@ -138,8 +131,10 @@ SCHEMA = schema()
 
 
 def is_ready(session: Transaction, place: str, schema: PostgresSchema) -> bool:
-    """Is everything there? `StoreError` for tables that a newer kronmem or somebody else made."""
+    """Is everything there? `StoreError` for tables that a newer kronmem, 0.1 or somebody else made."""
     version = _version(session, place)
+    if 0 < version < schema.version and version not in schema.migrations:
+        raise StoreError(f"{place} {TOO_OLD}")
     if version > schema.version:
         raise StoreError(f"{place} was written by a newer kronmem (schema {version}, known {schema.version}): upgrade")
     return version == schema.version
@@ -172,39 +167,6 @@ def _steps(schema: PostgresSchema, version: int) -> list[Step]:
 def _run_all(session: Transaction, statements: Iterable[str]) -> None:
     for statement in statements:
         session.run(statement)
-
-
-def _copy(session: Transaction, tables: Iterable[str]) -> None:
-    """Copy the tables of schema 1: spaces had numbers from a sequence, and a hash of their names takes their place.
-
-    The old tables go, so that a process of kronmem 0.1 fails at its next statement instead of writing rows that
-    nobody finds. Embeddings are made anew by whoever has the model.
-    """
-    _run_all(session, (*_CREATE[1:], *tables))
-    session.run("CREATE TEMPORARY TABLE renamed(old integer, owner text, name text, space bigint) ON COMMIT DROP")
-    known = session.ask("""SELECT id, owner, name FROM kronmem.space
-        UNION SELECT NULL, owner, name FROM kronmem.receipt WHERE (owner, name) NOT IN
-        (SELECT owner, name FROM kronmem.space)""")
-    values = [(old, owner, name, space_key(owner, name)) for old, owner, name in known]
-    session.run_many("INSERT INTO renamed VALUES (%s, %s, %s, %s)", values)
-    _run_all(session, _COPY)
-    _run_all(session, ("DROP TABLE IF EXISTS kronmem.embedding", *(f"DROP TABLE kronmem.{old}" for old in _OLD)))
-
-
-_OLD = ("memory", "posting", "receipt", "state", "space")
-_COPY = (
-    """INSERT INTO kronmem.spaces SELECT r.space, s.owner, s.name, false, description, metadata, created, count, count,
-        words, last, 0, 0 FROM kronmem.space AS s JOIN renamed AS r ON r.old = s.id""",
-    """INSERT INTO kronmem.memories SELECT r.space, created, expires, created, NULL, id, NULL, number, accessed, 0,
-        pinned, digest, session, '', NULL, type, tags, metadata, content
-        FROM kronmem.memory AS m JOIN renamed AS r ON r.old = m.space""",
-    MIGRATE,
-    """INSERT INTO kronmem.receipts SELECT r.space, client, memory, body, deduplicated, at
-        FROM kronmem.receipt AS c JOIN renamed AS r ON r.owner = c.owner AND r.name = c.name""",
-    """INSERT INTO kronmem.states SELECT r.space, key, value, created, updated
-        FROM kronmem.state AS t JOIN renamed AS r ON r.old = t.space""",
-    f"INSERT INTO kronmem.settings VALUES ('{UNFILLED}', '1')",
-)
 
 
 def _version(session: Transaction, place: str) -> int:

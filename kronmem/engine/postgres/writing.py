@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from kronmem.engine.columns import CHANGING, changing, first_shown
 from kronmem.engine.postgres.batch import Batch
 from kronmem.engine.postgres.reading import BITS, COLUMNS, FORMER, PostgresReader, key, read_row
-from kronmem.engine.postgres.schema import ADD_SALT, UNFILLED
+from kronmem.engine.postgres.schema import ADD_SALT
 from kronmem.engine.postgres.space_keys import SpaceKey, space_key
 from kronmem.engine.postgres.transaction import Transaction, Value
 from kronmem.engine.postings import digest
@@ -182,15 +182,12 @@ class PostgresWriter(PostgresReader):
         self._change(sql, (*changing(new, new.said_at), passages, space.id, new.number))
         if indexed is not None:
             words = self._new.replace_index(space.id, old, indexed, reworded=old.content != new.content)
-            self._count(space, 0, passages - (old.passages or 1), sum(indexed.lengths) - words, 0, 1)
-
-    def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
-        self.revise(space, row, row, indexed)
+            self._count(space, 0, passages - old.passages, sum(indexed.lengths) - words, 0, 1)
 
     def supersede(self, space: Space, old: Row, successor: str) -> None:
         sql = "UPDATE kronmem.memories SET successor = %s::uuid, passages = 0 WHERE space = %s AND number = %s"
         self._change(sql, (successor, space.id, old.number))
-        self._count(space, -1, -(old.passages or 1), -self._new.remove_index(space.id, old))
+        self._count(space, -1, -old.passages, -self._new.remove_index(space.id, old))
 
     def delete(self, space: Space, rows: Iterable[Row]) -> None:
         with self._session.pipeline():  # an expired thousand, a round trip each, would outlast the time for a sweep
@@ -201,7 +198,7 @@ class PostgresWriter(PostgresReader):
         self._last.pop(space.id, None)
         if row.superseded_by is None:
             self._change(_DELETE_FORMER, (row.id, space.id, space.id))
-            self._count(space, -1, -(row.passages or 1), -self._new.remove_index(space.id, row))
+            self._count(space, -1, -row.passages, -self._new.remove_index(space.id, row))
         else:
             sql = "UPDATE kronmem.memories SET successor = %s::uuid WHERE space = %s AND successor = %s::uuid"
             self._change(sql, (row.superseded_by, space.id, row.id))
@@ -326,20 +323,6 @@ class PostgresWriter(PostgresReader):
     def hold_setting(self, name: str) -> str | None:
         found = self._ask("SELECT value FROM kronmem.settings WHERE name = %s FOR SHARE", (name,))
         return str(found[0][0]) if found else None
-
-    def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
-        sql = """SELECT DISTINCT s.owner, s.name FROM (SELECT space FROM kronmem.memories
-            WHERE passages = 0 AND successor IS NULL LIMIT %s) AS m JOIN kronmem.spaces AS s ON s.id = m.space"""
-        found: list[tuple[Space, Row]] = []
-        spaces = self._ask(sql, (limit,))
-        for owner, name in sorted(spaces, key=lambda at: self._key_of(*at)):  # locks are taken in one order by all
-            # Locked first, then read: nobody may change a memory between being read and being indexed.
-            if (space := self.find_space(owner, name)) is not None:
-                rows = f"{_OF_SPACE} AND passages = 0 AND successor IS NULL ORDER BY number DESC LIMIT %s"
-                found += [(space, read_row(row)) for row in self._ask(rows, (space.id, limit - len(found)))]
-        if not spaces:  # those of one that was cleared while we waited for its lock say nothing of others
-            self._run("DELETE FROM kronmem.settings WHERE name = %s", (UNFILLED,))
-        return found
 
     def _send(self) -> None:
         if self._new:

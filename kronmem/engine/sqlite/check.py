@@ -27,7 +27,7 @@ def is_older(path: str) -> bool:
             mark, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     except sqlite3.Error:
         return False
-    return bool(mark == SCHEMA.application_id and 0 < version < SCHEMA.version)
+    return bool(mark == SCHEMA.application_id and version in SCHEMA.migrations)
 
 
 def damaged(path: str) -> list[str]:

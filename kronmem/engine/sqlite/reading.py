@@ -58,9 +58,6 @@ class SqliteReader:
     def spaces(self, owner: str) -> list[Space]:
         return [space_of(row) for row in self._db.execute(f"{_SPACE} owner = ? ORDER BY name", (owner,))]
 
-    def _space_of(self, space_id: int) -> Space:
-        return space_of(self._db.execute(f"{_SPACE} id = ?", (space_id,)).fetchone())
-
     # Memories
 
     def count(self, space: Space, now: float, only: Filter = Filter()) -> int:  # noqa: B008 - frozen
@@ -223,14 +220,6 @@ class SqliteReader:
         spaces, memories = self._db.execute("SELECT count(*), coalesce(sum(count), 0) FROM spaces").fetchone()
         expired = self._db.execute(f"SELECT count(*) FROM memories WHERE expires <= ? AND {_CURRENT}", (now,))
         return spaces, memories - expired.fetchone()[0]
-
-    def count_unfilled(self) -> int:
-        sql = f"SELECT count(*) FROM memories WHERE passages = 0 AND {_CURRENT}"
-        return int(self._db.execute(sql).fetchone()[0])
-
-    def is_filled(self) -> bool:
-        sql = f"SELECT 1 FROM memories WHERE passages = 0 AND {_CURRENT} LIMIT 1"
-        return self._db.execute(sql).fetchone() is None
 
     def _by_number(self, column: str, table: str, space: Space, numbers: Sequence[int]) -> dict[int, Any]:
         keys = json.dumps(sorted(key(space.id, number) for number in numbers))

@@ -68,13 +68,7 @@ class SqliteStore:
 
     def scrub(self, timeout: float) -> bool:
         """See that no deleted text is left in the files; False when a reader kept it from being finished in time."""
-        with self.read(timeout) as rows:
-            remains = rows.setting("remains")
-        clean = self._file.scrub(timeout, rewrite=remains is not None)
-        if clean and remains:
-            with self._file.transaction("BEGIN IMMEDIATE", timeout) as connection:
-                connection.execute("DELETE FROM settings WHERE name = 'remains'")
-        return clean
+        return self._file.scrub(timeout)
 
     def close(self) -> None:
         """Close the connections of this process. Later transactions are a `StoreError`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -14,9 +13,8 @@ from kronmem.engine.columns import CHANGING, changing, first_shown
 from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, digest, pack_parts, posted
 from kronmem.engine.receipts import erased_digest
 from kronmem.engine.sqlite.reading import FORMER, SqliteReader
-from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, check_damage, key, read_row, sound_rows
+from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_rows
 from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space
-from kronmem.errors import StoreError
 
 
 class SqliteWriter(SqliteReader):
@@ -122,26 +120,12 @@ class SqliteWriter(SqliteReader):
         self._post(space.id, new.number, indexed)
         sql = "UPDATE memories SET passages = ?, vector = CASE WHEN ? THEN NULL ELSE vector END WHERE key = ?"
         self._db.execute(sql, (len(indexed.lengths), old.content != new.content, where))
-        self._count(space.id, 0, len(indexed.lengths) - (old.passages or 1), sum(indexed.lengths) - words)
+        self._count(space.id, 0, len(indexed.lengths) - old.passages, sum(indexed.lengths) - words)
         self._db.execute("UPDATE spaces SET revised = revised + 1 WHERE id = ?", (space.id,))
         self._space = None
 
-    def fill(self, space: Space, row: Row, indexed: Indexed) -> None:
-        # Only entries that differ are written. A memory of one passage has those of schema 1, and its tags and type.
-        where, passages = key(space.id, row.number), max(len(indexed.lengths), 1)
-        terms, words = posted(row) if passages > 1 else ([], sum(indexed.lengths))
-        stale = [(space.id, term, row.number) for term in terms if term not in indexed.terms and term[0] != "\x1d"]
-        self._db.executemany(_UNPOST, stale)
-        self._db.executemany(_REPOST, _postings(space.id, row.number, indexed))
-        if indexed.codes:
-            self._db.execute("INSERT INTO meanings VALUES (?, ?, ?)", (where, indexed.codes, indexed.vectors))
-        self._db.execute("UPDATE memories SET passages = ? WHERE key = ?", (passages, where))
-        sql = "UPDATE spaces SET passages = passages + ?, words = words + ?, revised = revised + 1 WHERE id = ?"
-        self._db.execute(sql, (passages - 1, sum(indexed.lengths) - words, space.id))
-        self._space = None
-
     def supersede(self, space: Space, old: Row, successor: str) -> None:
-        self._count(space.id, -1, -(old.passages or 1), -self._unpost(space.id, old))
+        self._count(space.id, -1, -old.passages, -self._unpost(space.id, old))
         sql = "UPDATE memories SET successor = ?, passages = 0, vector = NULL WHERE key = ?"
         self._db.execute(sql, (successor, key(space.id, old.number)))
 
@@ -151,7 +135,7 @@ class SqliteWriter(SqliteReader):
 
     def _delete(self, space_id: int, row: Row) -> None:
         if row.superseded_by is None:
-            self._count(space_id, -1, -(row.passages or 1), -self._unpost(space_id, row))
+            self._count(space_id, -1, -row.passages, -self._unpost(space_id, row))
             self._db.execute(_DELETE_FORMER, (row.id, space_id, space_id))
         else:
             sql = "UPDATE memories SET successor = ? WHERE space = ? AND successor = ?"
@@ -226,8 +210,8 @@ class SqliteWriter(SqliteReader):
         kept = self._db.execute("SELECT successor IS NULL FROM memories WHERE key = ?", (where,)).fetchone()
         if kept is None:  # a former text, gone with its memory
             return
-        if row := self._sound(where):
-            self._delete(where >> BITS, row)
+        if found := sound_rows(self._db, f"SELECT {COLUMNS} FROM memories WHERE key = ?", (where,)):
+            self._delete(where >> BITS, found[0])
             return
         if kept[0]:
             self._count(where >> BITS, -1, -1, 0)
@@ -261,30 +245,9 @@ class SqliteWriter(SqliteReader):
     def hold_setting(self, name: str) -> str | None:
         return self.setting(name)  # nobody else writes meanwhile
 
-    def unfilled(self, limit: int) -> list[tuple[Space, Row]]:
-        which = "FROM memories WHERE passages = 0 AND successor IS NULL ORDER BY key DESC LIMIT ?"
-        try:
-            found = self._db.execute(f"SELECT {COLUMNS} {which}", (limit,)).fetchall()
-            rows = [(row[0] >> BITS, read_row(row)) for row in found]
-        except (StoreError, sqlite3.OperationalError) as error:
-            check_damage(error)
-            keys = [where for (where,) in self._db.execute(f"SELECT key {which}", (limit,)).fetchall()]
-            rows = [(where >> BITS, row) for where in keys if (row := self._sound(where)) is not None]
-        spaces = {space: self._space_of(space) for space, _ in rows}
-        return [(spaces[space], row) for space, row in rows]
-
-    def _sound(self, where: int) -> Row | None:
-        """The memory at a key; one that cannot be read is marked, so that nobody comes back to it."""
-        found = sound_rows(self._db, f"SELECT {COLUMNS} FROM memories WHERE key = ?", (where,))
-        if not found:
-            self._db.execute("UPDATE memories SET passages = 1 WHERE key = ?", (where,))
-        return found[0] if found else None
-
 
 _INSERTED = f"key, id, {', '.join(CHANGING)}, created, accessed, role, successor, passages, space, owner"
 _POST = "INSERT INTO postings(space, term, number, worth, parts) VALUES (?, ?, ?, ?, ?)"
-_REPOST = f"""{_POST} ON CONFLICT DO UPDATE SET worth = excluded.worth, parts = excluded.parts
-    WHERE worth <> excluded.worth OR parts IS NOT excluded.parts"""
 _DELETE_FORMER = f"{FORMER} DELETE FROM memories WHERE space = ? AND successor IN (SELECT successor FROM chain)"
 _UNPOST = "DELETE FROM postings WHERE space = ? AND term = ? AND number = ?"
 

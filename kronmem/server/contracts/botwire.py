@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, NoReturn, cast
+from typing import Annotated
 from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, StrictStr, ValidationError
 from typing_extensions import TypedDict
 
 from kronmem.api import paths, routes
-from kronmem.api.replies import StateKeysReply, StateReply
+from kronmem.api.replies import StateReply
 from kronmem.api.requests import EmptyRequest
-from kronmem.api.routes import AnyRoute, Match, Route
+from kronmem.api.routes import Match, Route
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service, validation_problems
-from kronmem.errors import StatusError, status_class
+from kronmem.errors import InvalidRequestError, NotFoundError, StatusError
 from kronmem.server import api_keys as keys
-from kronmem.server.contracts.contract import Contract, Translation, detail, json_reply
+from kronmem.server.contracts.contract import Contract, Own, detail, json_reply
 
 MAX_VALUE = 100_000
 """The vendor's bound, in characters."""
@@ -96,22 +97,28 @@ _DELETE = Route("DELETE", paths.BOTWIRE_KEY, EmptyRequest, BotwireDeletedReply)
 def answer(service: Service, match: Match, request: Request, owner: str) -> Reply:
     """Answer one request as BotWire would."""
     try:
-        return json_reply(200, _answer(Translation(service, owner, request.timeout), match, request))
+        return json_reply(200, _answer(Own(service, owner, request.timeout), match, request))
     except ValidationError as error:
         place = "query" if match.route.method == "GET" else "body"
         return json_reply(422, {"detail": validation_problems(error, place)})
     except StatusError as error:
-        return json_reply(error.status, {"detail": error.message})
+        message = "The memory service failed" if error.status >= 500 else error.message
+        return json_reply(error.status, {"detail": message})
 
 
-def _answer(to: Translation, match: Match, request: Request) -> object:
+def _answer(own: Own, match: Match, request: Request) -> object:
     names = _names(match)
-    state = _Namespace(to, names["namespace"])
-    if match.route is _LIST:
-        return state.list(BotwireList.model_validate(dict(request.query)).limit)
-    if match.route is _PUT:
-        return state.put(names["key"], BotwirePut.model_validate_json(request.body or b"null").value)
-    return state.delete(names["key"]) if match.route is _DELETE else state.get(names["key"])
+    state = _Namespace(own, names["namespace"])
+    try:
+        if match.route is _LIST:
+            return state.list(BotwireList.model_validate(dict(request.query)).limit)
+        if match.route is _PUT:
+            return state.put(names["key"], BotwirePut.model_validate_json(request.body or b"null").value)
+        return state.delete(names["key"]) if match.route is _DELETE else state.get(names["key"])
+    except NotFoundError:
+        raise StatusError(f"Key not found: {names['namespace']}/{names.get('key')}", status=404) from None
+    except InvalidRequestError:
+        raise StatusError("Invalid key or value.", status=400) from None
 
 
 def _names(match: Match) -> dict[str, str]:
@@ -127,29 +134,30 @@ def _names(match: Match) -> dict[str, str]:
 
 
 class _Namespace:
-    """The state of one agent, as the service keeps it. Its names need no quoting: they passed the patterns above."""
+    """The state of one agent. Its names need no quoting: they passed the patterns above."""
 
-    def __init__(self, to: Translation, name: str) -> None:
-        self._to, self._name = to, name
+    def __init__(self, own: Own, name: str) -> None:
+        self._own, self._name = own, name
 
     def put(self, key: str, value: str) -> BotwireStoredReply:
         if len(value) > MAX_VALUE:
             raise StatusError("Value too large. Max 100KB.", status=400)
-        self._ask(routes.SET_STATE, key, {"value": value})
+        self._own.call(routes.SET_STATE, {"value": value}, agent=self._name, key=key)
         return {"namespace": self._name, "key": key, "stored": True, "bytes": len(value)}
 
     def get(self, key: str) -> BotwireValueReply:
         stored = self._stored(key)
+        times = _seconds(stored["created_at"]), _seconds(stored["updated_at"])
         return {
             "namespace": self._name,
             "key": key,
             "value": _text(stored),
-            "created_at": _seconds(stored["created_at"]),
-            "updated_at": _seconds(stored["updated_at"]),
+            "created_at": times[0],
+            "updated_at": times[1],
         }
 
     def delete(self, key: str) -> BotwireDeletedReply:
-        self._ask(routes.DELETE_STATE, key)
+        self._own.call(routes.DELETE_STATE, {}, agent=self._name, key=key)
         return {"deleted": True, "namespace": self._name, "key": key}
 
     def list(self, limit: int) -> BotwireKeysReply:
@@ -157,35 +165,15 @@ class _Namespace:
         return {"namespace": self._name, "count": len(found), "keys": found}
 
     def _entries(self) -> Iterator[BotwireKeyReply]:
-        """Every key, the newest first, with its size and its last change; those that BotWire cannot name are left out.
-
-        A value is read when its key is asked for: only as many as are listed.
-        """
-        listed = self._ask(routes.LIST_STATE_KEYS, query=(("sort", "recent"),))
-        for key in filter(_KEY.fullmatch, cast("StateKeysReply", json.loads(listed.body))["keys"]):
-            try:
+        """Every key that BotWire can name, the newest first. A value is read when its key is asked for."""
+        listed = self._own.call(routes.LIST_STATE_KEYS, {"sort": "recent"}, agent=self._name)
+        for key in filter(_KEY.fullmatch, listed["keys"]):
+            with suppress(NotFoundError):  # deleted since
                 stored = self._stored(key)
-            except StatusError:  # deleted since
-                continue
-            yield {"key": key, "bytes": len(_text(stored)), "updated_at": _seconds(stored["updated_at"])}
+                yield {"key": key, "bytes": len(_text(stored)), "updated_at": _seconds(stored["updated_at"])}
 
     def _stored(self, key: str) -> StateReply:
-        return cast("StateReply", json.loads(self._ask(routes.GET_STATE, key).body))
-
-    def _ask(
-        self, route: AnyRoute, key: str | None = None, body: object = None, query: tuple[tuple[str, str], ...] = ()
-    ) -> Reply:
-        reply = self._to.send(route, {"agent": self._name} | ({} if key is None else {"key": key}), body, query)
-        if reply.status >= 400:
-            self._refuse(reply, key)
-        return reply
-
-    def _refuse(self, reply: Reply, key: str | None) -> NoReturn:
-        if reply.status == 404:
-            raise StatusError(f"Key not found: {self._name}/{key}", status=404)
-        if reply.status == 422:
-            raise StatusError("Invalid key or value.", status=400)
-        raise status_class(reply.status)("The memory service failed", status=reply.status)
+        return self._own.call(routes.GET_STATE, {}, agent=self._name, key=key)
 
 
 def _text(stored: StateReply) -> str:

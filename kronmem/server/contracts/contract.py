@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue, ValidationError
 
-from kronmem.api.routes import AnyRoute, Match
+from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
+from kronmem.errors import InvalidRequestError
 from kronmem.server.api_keys import Headers
+
+B = TypeVar("B", bound=BaseModel)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -32,24 +37,20 @@ class Contract:
 
 
 @dataclass(frozen=True)
-class Translation:
-    """Requests to our own service on behalf of one request in another contract."""
+class Own:
+    """The routes of our own, called on behalf of one request in another contract."""
 
     service: Service
     owner: str
     timeout: float
 
-    def send(
-        self,
-        route: AnyRoute,
-        segments: Mapping[str, str],
-        body: object = None,
-        query: tuple[tuple[str, str], ...] = (),
-    ) -> Reply:
-        """Send a request for a route of our own; `segments` are its parameters as they stand in a path."""
-        packed = None if body is None else json.dumps(body).encode()
-        request = Request(route.method, route.path, query, packed, (), self.timeout)
-        return self.service.answer(Match(route, segments), request, self.owner)
+    def call(self, route: Route[B, R], body: JsonValue, **segments: str) -> R:
+        """What the route replies, or a `StatusError`; `segments` are its parameters as they stand in a path."""
+        try:
+            return self.service.call(route, segments, body, self.owner, self.timeout)
+        except ValidationError as error:
+            message = error.errors(include_url=False, include_input=False, include_context=False)[0]["msg"]
+            raise InvalidRequestError(message, status=422) from error
 
 
 def json_reply(status: int, value: object) -> Reply:

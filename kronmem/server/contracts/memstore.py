@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, NoReturn, cast
+from contextlib import suppress
+from typing import Annotated
 from urllib.parse import unquote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from typing_extensions import TypedDict
 
 from kronmem.api import limits, routes
-from kronmem.api.replies import MemoryReply, PageReply, RecallReply, Timestamp
+from kronmem.api.replies import MemoryReply, Timestamp
 from kronmem.api.requests import EmptyRequest, at_most
-from kronmem.api.routes import AnyRoute, Match, Route
+from kronmem.api.routes import Match, Route
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
-from kronmem.errors import StatusError
+from kronmem.errors import NotFoundError, StatusError
 from kronmem.server import api_keys as keys
-from kronmem.server.contracts.contract import Contract, Translation, json_reply
+from kronmem.server.contracts.contract import Contract, Own, json_reply
 
 AGENT = "memstore"
 MAX_CONTENT = 10_000
@@ -138,11 +138,12 @@ _MISSING = {
 def answer(service: Service, match: Match, request: Request, owner: str) -> Reply:
     """Answer one request as Memstore would."""
     try:
-        return json_reply(match.route.status, _answer(Translation(service, owner, request.timeout), match, request))
+        return json_reply(match.route.status, _answer(Own(service, owner, request.timeout), match, request))
     except ValidationError as error:
         return json_reply(400, _invalid(error))
     except StatusError as error:
-        return json_reply(error.status, refusal(error.status, error.message))
+        status = 400 if error.status == 422 else error.status
+        return json_reply(status, refusal(status, error.message))
 
 
 def refusal(status: int, message: str) -> JsonValue:
@@ -160,14 +161,14 @@ def _invalid(error: ValidationError) -> JsonValue:
     return {"error": code, "message": message}
 
 
-def _answer(to: Translation, match: Match, request: Request) -> object:
+def _answer(own: Own, match: Match, request: Request) -> object:
     if match.route is REMEMBER:
-        return _remember(to, MemstoreRemember.model_validate_json(request.body or b"null"))
+        return _remember(own, MemstoreRemember.model_validate_json(request.body or b"null"))
     if match.route is RECALL:
-        return _recall(to, MemstoreRecall.model_validate(_query(request)))
+        return _recall(own, MemstoreRecall.model_validate(_query(request)))
     if match.route is LIST:
-        return _list(to, MemstoreList.model_validate(_query(request)))
-    return _forget(to, match.segments["memory"])
+        return _list(own, MemstoreList.model_validate(_query(request)))
+    return _forget(own, match.segments["memory"])
 
 
 def _query(request: Request) -> dict[str, JsonValue]:
@@ -175,37 +176,34 @@ def _query(request: Request) -> dict[str, JsonValue]:
     return {**dict(request.query), "tags": tags}
 
 
-def _remember(to: Translation, asked: MemstoreRemember) -> MemstoreMemoryReply:
+def _remember(own: Own, asked: MemstoreRemember) -> MemstoreMemoryReply:
     if len(asked.content) > MAX_CONTENT:
         message = "content must be under 10,000 characters. Split larger content into multiple memories."
         raise StatusError(message, status=400)
-    fields = {"content": asked.content, "session_id": asked.session, "ttl_seconds": asked.ttl}
-    body = {**fields, "metadata": asked.metadata, "tags": asked.tags}
-    return _memory(cast("MemoryReply", _send(to, routes.REMEMBER, body)))
+    fields: dict[str, JsonValue] = {"content": asked.content, "session_id": asked.session, "ttl_seconds": asked.ttl}
+    tags: JsonValue = None if asked.tags is None else list[JsonValue](asked.tags)
+    return _memory(own.call(routes.REMEMBER, {**fields, "metadata": asked.metadata, "tags": tags}, agent=AGENT))
 
 
-def _recall(to: Translation, asked: MemstoreRecall) -> MemstoreRecallReply:
+def _recall(own: Own, asked: MemstoreRecall) -> MemstoreRecallReply:
     body: dict[str, JsonValue] = {"query": asked.q, "session_id": asked.session, "tags": list(asked.tags)}
     body |= {"limit": asked.limit or asked.top_k, "threshold": asked.threshold}
-    found = cast("RecallReply", _send(to, routes.RECALL, body))["results"]
+    found = own.call(routes.RECALL, body, agent=AGENT)["results"]
     memories: list[MemstoreHitReply] = [{**_memory(hit["memory"]), "score": hit["score"]} for hit in found]
     return {"memories": memories, "count": len(memories), "query": asked.q}
 
 
-def _list(to: Translation, asked: MemstoreList) -> MemstoreListReply:
-    query = [("limit", str(asked.limit)), ("offset", str(asked.offset))]
-    query += [("session_id", asked.session)] if asked.session else []
-    found = cast("PageReply", _send(to, routes.LIST_MEMORIES, query=tuple(query)))
+def _list(own: Own, asked: MemstoreList) -> MemstoreListReply:
+    body: dict[str, JsonValue] = {"limit": asked.limit, "offset": asked.offset}
+    body |= {"session_id": asked.session} if asked.session else {}
+    found = own.call(routes.LIST_MEMORIES, body, agent=AGENT)
     memories: list[MemstoreListedReply] = [{**_memory(one), "ttl": one["expires_at"]} for one in found["memories"]]
     return {"memories": memories, "total": found["total"]}
 
 
-def _forget(to: Translation, memory: str) -> MemstoreForgetReply:
-    try:
-        _send(to, routes.FORGET, memory=memory)
-    except StatusError as error:
-        if error.status != 404:  # forgetting twice is no error there
-            raise
+def _forget(own: Own, memory: str) -> MemstoreForgetReply:
+    with suppress(NotFoundError):  # forgetting twice is no error there
+        own.call(routes.FORGET, {}, agent=AGENT, memory=memory)
     return {"deleted": True, "id": unquote(memory)}
 
 
@@ -218,22 +216,6 @@ def _memory(one: MemoryReply) -> MemstoreMemoryReply:
         "tags": one["tags"],
         "created_at": one["created_at"],
     }
-
-
-def _send(
-    to: Translation, route: AnyRoute, body: object = None, query: tuple[tuple[str, str], ...] = (), **segments: str
-) -> object:
-    reply = to.send(route, {"agent": AGENT, **segments}, body, query)
-    if reply.status >= 400:
-        _refuse(reply)
-    return json.loads(reply.body) if reply.body else None
-
-
-def _refuse(reply: Reply) -> NoReturn:
-    detail: JsonValue = json.loads(reply.body)["detail"]
-    first = detail[0] if isinstance(detail, list) and detail else detail
-    message = str(first.get("msg")) if isinstance(first, dict) else str(first)
-    raise StatusError(message, status=400 if reply.status == 422 else reply.status)
 
 
 MEMSTORE = Contract(
