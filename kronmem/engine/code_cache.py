@@ -23,6 +23,8 @@ A space with more of its own is not scanned: there, only passages that the words
 """
 MOST_IDS = 10_000
 """Of memories that recalls were to leave out: about 1 MB a space."""
+_NONE = 0
+"""In place of the number of a memory that is not there."""
 ALIKE = 40
 """Codes of near duplicates differ in at most so many of 256 bits: filler words move a meaning a little."""
 VECTOR = 2
@@ -79,13 +81,18 @@ class CachedCodes:
         return [other for other, code in codes if code is not None and (own ^ code).bit_count() <= ALIKE]
 
     def numbers(self, rows: Reader, space: Space, ids: Collection[str]) -> frozenset[int]:
-        """The numbers of memories by id: those looked up before are not looked up again. Unknown ids have none."""
+        """The numbers of memories by id: those looked up before are not looked up again. Unknown ids have none.
+
+        A memory that was stored under an id after that was looked up is not among them.
+        """
         known = self._numbers
-        if unknown := [one for one in ids if one not in known]:
-            found = rows.numbers(space, unknown)
-            known = {**known, **found}
-            self._numbers = known if len(known) < MOST_IDS else found
-        return frozenset([known[one] for one in ids if one in known])
+        found = list(map(known.get, ids))
+        if None in found:
+            unknown = [one for one in ids if one not in known]
+            new = {**dict.fromkeys(unknown, _NONE), **rows.numbers(space, unknown)}
+            self._numbers = known | new if len(known) < MOST_IDS else new
+            found = [number for one in ids if (number := known.get(one, new.get(one))) is not None]
+        return frozenset(number for number in found if number)
 
     def vectors(self, rows: Reader, space: Space, numbers: Sequence[int]) -> dict[int, bytes]:
         """By memory that is there still, one vector for each of its passages: those seen before are not read again."""

@@ -117,9 +117,9 @@ def _repeats(
     own = sorted((score, number) for place, score in said.items() if (number := place >> PLACE_BITS) in known)
     unsaid: list[int] | None = None
     suspects: dict[int, list[int]] = {}
-    for number, place in ((score.number, score.place) for score in answers.best(2 * limit)):
+    for number, place in ((score.number, score.place) for score in answers.best(limit)):
         if score := said.get(place):
-            first, last = bisect_left(own, (0.7 * score,)), bisect_right(own, (1.3 * score, space.last))
+            first, last = bisect_left(own, (0.8 * score,)), bisect_right(own, (1.25 * score, space.last))
             like = [n for _, n in own[first:last]]
         else:
             unsaid = unsaid if unsaid is not None else list(known.difference(n for _, n in own))
@@ -230,7 +230,8 @@ def _live(rows: Reader, space: Space, answers: Answers, asked: Search, now: floa
     while True:  # further down each time, for as long as somebody wants more
         part = answers.best(start + step)[start:]
         found = rows.rows(space, [score.number for score in part if score.similarity >= floor], now)
-        yield from ((score, found[score.number]) for score in part if score.number in found)
+        read = ((score, found[score.number]) for score in part if score.number in found)
+        yield from (one for one in read if one[1].id not in asked.exclude)
         if len(part) < step:
             return
         start, step = start + step, 4 * step

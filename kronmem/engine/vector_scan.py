@@ -14,6 +14,7 @@ from importlib import import_module, util
 from types import ModuleType
 
 from kronmem.engine.indexing import number_of, place
+from kronmem.engine.store import PLACE_BITS
 from kronmem.engine.word_vectors import SIZE, Vector, code
 
 WORTH_NUMPY = 1_000_000
@@ -85,8 +86,8 @@ class Codes:
 
     def first(self, number: int) -> int | None:
         """The code of a memory's first passage that has one."""
-        at, last = self._span(number)
-        return self._codes[at] if at < last else None
+        at = bisect_left(self._places, number << PLACE_BITS)
+        return self._codes[at] if at < len(self._places) and self._places[at] >> PLACE_BITS == number else None
 
     def _span(self, number: int) -> tuple[int, int]:
         """Where the codes of a memory begin and end."""
