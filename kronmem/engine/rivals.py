@@ -215,8 +215,9 @@ _HOME = (
         r"|'s) based in\b"
     ),
     re.compile(
-        r"\b(?:moved|relocated|moving house) to\b|\bmoved (?:here|in|back)\b|\b(?:umgezogen|gezogen|demenage|mudado"
-        r"|trasferito|verhuisd)\b"
+        r"(?<!'s )(?<!my )(?<!our )(?<!the )\b\w+ (?:have |has |had |just |finally |recently |also )*(?:moved"
+        r"|relocated) (?:to|here|in|back)\b"
+        r"|\b(?:umgezogen|gezogen|demenage|mudado|trasferito|verhuisd)\b"
     ),
 )
 _JOB = (
@@ -506,7 +507,7 @@ def replaces(later: Statement, earlier: Statement) -> bool:
     return (
         any(_other_value(new, old) for new in later.clauses for old in earlier.clauses)
         or _ended(later, earlier)
-        or any(new and old for new, old in zip(later.becomes, earlier.states, strict=True))
+        or (bool(later.person) and later.person == earlier.person and _lives_otherwise(later, earlier))
         or _measured_anew(later, earlier)
         or _of_another_kind(later, earlier)
         or any(_denied(new, old) for new in later.clauses for old in earlier.clauses)
@@ -612,6 +613,10 @@ def _ended(later: Statement, earlier: Statement) -> bool:
         for clause in earlier.clauses
         if what
     )
+
+
+def _lives_otherwise(later: Statement, earlier: Statement) -> bool:
+    return any(new and old for new, old in zip(later.becomes, earlier.states, strict=True))
 
 
 def _measured_anew(later: Statement, earlier: Statement) -> bool:
