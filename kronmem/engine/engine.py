@@ -123,6 +123,8 @@ class Engine:
         if asker.is_meant(asked.query):
             return fill_context.profile(rows, space, asked, now, self._codes.of(rows, space))
         hits = self._found(rows, space, asked, now, vector) if asked.query else []
+        if asked.told and asked.told.alone:
+            hits = fill_context.told(rows, space, hits, asked, asked.told, now, self._codes.of(rows, space))
         if asked.fill:
             hits = fill_context.fill(rows, space, hits, asked, now, self._codes.of(rows, space))
         return hits

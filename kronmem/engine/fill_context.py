@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -9,7 +10,8 @@ from itertools import chain, islice
 from kronmem.engine import asker
 from kronmem.engine.code_cache import CachedCodes
 from kronmem.engine.near_duplicates import statement
-from kronmem.engine.recall import FoundRow, Search, filler
+from kronmem.engine.recall import FoundRow, Search, Told, filler, listing
+from kronmem.engine.scoring import CLEAR
 from kronmem.engine.store import Page, Reader, Row, Space
 
 FIRST = ("preference", "decision")
@@ -112,6 +114,23 @@ def _filled_up(around: _Around, hits: Sequence[FoundRow], limit: int, now: float
             break
         found.setdefault(statement(row.content), filler(row, now))
     return list(islice(found.values(), limit))
+
+
+def told(
+    rows: Reader, space: Space, hits: Sequence[FoundRow], asked: Search, when: Told, now: float, codes: CachedCodes
+) -> list[FoundRow]:
+    """All of a range of time, newest first; what is found by a date that it names itself stands before."""
+    within = replace(asked, only=replace(asked.only, since=when.since, until=when.until))
+    around = _Around(rows, space, within, now, codes)
+    listed = _distinct(islice(around.unknown(around.newest(asked.limit)), 4 * asked.limit))
+    if _DECIDED.search(asked.query):
+        listed.sort(key=lambda row: row.memory_type != "decision")
+    named = [hit for hit in hits if when.dated and hit.similarity >= CLEAR] if listed else hits
+    numbers = {hit.row.number for hit in named}
+    return [*named, *(listing(row, now) for row in listed if row.number not in numbers)][: asked.limit]
+
+
+_DECIDED = re.compile(r"decid|decision|entschieden|beschlossen", re.IGNORECASE)
 
 
 def profile(rows: Reader, space: Space, asked: Search, now: float, codes: CachedCodes) -> list[FoundRow]:

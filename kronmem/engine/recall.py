@@ -40,6 +40,16 @@ _GENERAL = frozenset(
 
 
 @dataclass(frozen=True)
+class Told:
+    """A range of time that the question names: `alone` if it asks for all of it, `dated` if by the calendar."""
+
+    since: float
+    until: float
+    alone: bool = False
+    dated: bool = False
+
+
+@dataclass(frozen=True)
 class Search:
     """A question, its filter, and how much of the answer is wanted."""
 
@@ -51,6 +61,7 @@ class Search:
     exclude: frozenset[str] = frozenset()
     """The ids of memories that the caller has already."""
     fill: Fill = False
+    told: Told | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,8 @@ def search(
         closeness = closeness or _unread(space, words, Scope(within, known))
         closeness, sense = _by_model(rows, space, closeness, embedded), MODEL
     answers = scoring.combine(words, closeness, sense)
+    if asked.told:
+        answers = answers.lifted(rows.matching(space, Filter(since=asked.told.since, until=asked.told.until)))
     if known:
         answers = answers.without(_repeats(rows, space, answers, said, known, codes, asked.limit, now))
     # A name that was ever said matches by itself; about one that was not, a faint resemblance is chance.
@@ -150,6 +163,11 @@ def is_general(query: str) -> bool:
 def filler(row: Row, now: float) -> FoundRow:
     """A memory that nothing was asked about, so nothing is similar."""
     return _hit(row, None, now)
+
+
+def listing(row: Row, now: float) -> FoundRow:
+    """A memory that is listed because its time was asked for."""
+    return _hit(row, Score(row.number, indexing.place(row.number, 0, 0), 0.0, 0.0, 1.0), now)
 
 
 def _score(rows: Reader, space: Space, question: bm25.QueryTerms, within: frozenset[int] | None) -> dict[int, float]:

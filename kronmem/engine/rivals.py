@@ -206,6 +206,9 @@ _OVER_HINT = re.compile(
     r"|instead|not|rather|resigned|is now)"
 )
 _SHORT_IS = re.compile(r"\b(i|we|he|she|it|that|they)'(?:s|m|re)\b")
+_LABEL = re.compile(
+    r"(?!(?:changed|renamed|correction|update|new|decided|actually|note)\b)((?:[\w'-]+ ){0,4}[\w'-]+): "
+)
 _WORDS = re.compile(rf"{_IS}|{_WORD.pattern}")
 _NEGATED = re.compile(r"\b(?:not|never|no longer|nicht|kein\w*|pas)\b|n't\b")
 _MEASURE = re.compile(rf"\b(\d[\d.,:]*|{'|'.join(_NUMBERS)}) ([a-z%€$]+)")
@@ -483,6 +486,8 @@ class Statement:
 
     clauses: tuple[Clause, ...]
     person: str
+    label: frozenset[str]
+    """The stems before a colon, which say what all of it is about."""
     stems: frozenset[str]
     over: frozenset[frozenset[str]]
     """The stems of each thing that is no longer so."""
@@ -502,7 +507,9 @@ class Statement:
 
 def replaces(later: Statement, earlier: Statement) -> bool:
     """Whether the later statement gives another value of something that the earlier one states."""
-    if not _same_person(later.person, earlier.person):
+    if not _same_person(later.person, earlier.person) or (
+        later.label and earlier.label and later.label != earlier.label
+    ):
         return False
     return (
         any(_other_value(new, old) for new in later.clauses for old in earlier.clauses)
@@ -568,6 +575,8 @@ def _one_segment_differs(new: Clause, old: Clause) -> bool:
         return False
     pairs = [(old.words[a:b], new.words[c:d]) for _, a, b, c, d in parts]
     common = [word for word in old.words if word in new.words and word not in _SMALL and word != _IS]
+    if any(_names_a_thing(old.words, part[1]) for part in parts):  # step 3 and step 4, the three o'clock train
+        return False
     if len(pairs) > 1 and any("colour" in _kinds(was) for was, _ in pairs):  # the blue box, the red box
         return False
     if all(_kinds(was) & _kinds(now) and _only_values(was) and _only_values(now) for was, now in pairs):
@@ -576,6 +585,17 @@ def _one_segment_differs(new: Clause, old: Clause) -> bool:
     if len(pairs) > 1 or max(len(was), len(now)) > 3 or _ordinal(was) or _kinds(was) or _kinds(now):
         return False
     return _takes_one_value(new, old, at, was, now)
+
+
+_LABELS = frozenset(
+    "step version room floor chapter phase sprint line ticket team part day week round level number no page item issue release"
+    " section episode season lesson exercise task milestone station platform gate schritt kapitel teil raum etage stock gleis".split()
+)
+
+
+def _names_a_thing(words: Sequence[str], at: int) -> bool:
+    """Whether a number stands where it says which thing is meant, and not how many or when."""
+    return (_IS in words and at < words.index(_IS)) or (at > 0 and words[at - 1] in _LABELS)
 
 
 _ONE_VALUE = re.compile(
@@ -674,7 +694,7 @@ def read(content: str) -> Statement | None:
     if len(parts) > _CLAUSES:
         return None
     plains = [_plain(part) for part in parts]
-    plain = ". ".join(plains)
+    plain = _plain(text[speaker.end() :] if speaker else text)
     if _MAYBE.search(plain) or _PAST.search(plain):
         return None
     cued = bool(_STRONG.search(plain))
@@ -685,6 +705,7 @@ def read(content: str) -> Statement | None:
     return Statement(
         clauses,
         person,
+        frozenset(_stems(label[1].split())) if (label := _LABEL.match(plain)) else frozenset(),
         frozenset(stem for clause in clauses for stem in clause.content if not stem.isdigit()),
         frozenset(over for part in plains for over in _over(part)),
         frozenset(what for part in plains for what in _changed(part)),
