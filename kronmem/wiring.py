@@ -326,7 +326,7 @@ def _created(memory: Memory) -> float:
 
 def _told(query: str, within: calls.MemoryFilter) -> TimeRange | None:
     """The range that the words of time in a question mean here and now, unless the caller gives one."""
-    if within.since is not None or within.until is not None:
+    if within.since is not None or within.until is not None or not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- refused by the call
         return None
     return time_ranges.find(query, datetime.now(timezone.utc).astimezone().replace(tzinfo=None))
 
