@@ -16,6 +16,7 @@ from functools import lru_cache
 from kronmem.engine import terms
 from kronmem.engine.related_words import related
 from kronmem.engine.store import Found
+from kronmem.engine.topics import telling
 
 K1 = 0.6
 B = 0.3
@@ -23,6 +24,8 @@ B = 0.3
 that neither a repeated word nor the length tells much."""
 SOFT = 0.4
 """A related term counts so much of its similarity: less than half, since meaning is measured besides."""
+TOPIC = 0.5
+"""A word by which things are told of the kind that the question names."""
 RELATED = 3
 """The closest related terms are asked for; with all ten, recall gains nothing and reads three times as much."""
 VARIANT = 0.5
@@ -90,7 +93,8 @@ def _widened(group: Group, alike: Iterable[str] | None) -> Group:
 
 @lru_cache(maxsize=4096)
 def _soft(term: str) -> tuple[tuple[str, float], ...]:
-    return tuple((neighbour, SOFT * closeness) for neighbour, closeness in related(term)[:RELATED])
+    close = {neighbour: SOFT * closeness for neighbour, closeness in related(term)[:RELATED]}
+    return tuple((dict.fromkeys(telling(term), TOPIC) | close).items())
 
 
 @dataclass(frozen=True)
