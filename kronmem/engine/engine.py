@@ -123,9 +123,9 @@ class Engine:
         """What answers the question, and what is to stand before or behind it."""
         if asker.is_meant(asked.query):
             return fill_context.profile(rows, space, asked, now, self._codes.of(rows, space))
-        hits = self._of_topics(rows, space, asked, now) or (
-            self._found(rows, space, asked, now, vector) if asked.query else []
-        )
+        hits = self._of_topics(rows, space, asked, now) if vector is None else []
+        if asked.query and not hits:
+            hits = self._found(rows, space, asked, now, vector)
         if asked.told and asked.told.alone:
             hits = fill_context.told(rows, space, hits, asked, asked.told, now, self._codes.of(rows, space))
         if asked.fill:
