@@ -26,6 +26,8 @@ _VALUE = 6
 _CLOSE = 0.35
 """Two values are of one kind from this cosine on: colours .8, tools .4 to .7, strangers below .3."""
 
+_ALIKE = 0.45
+"""What was switched from and to are as close as this."""
 _WORD = re.compile(r"[^\W_](?:[\w'’@/+#&-]|[.,:](?=\w))*")
 _CLAUSE_END = re.compile(
     r"[.!?;](?=\s|$)|[,:](?=\s)|\s[-–—]\s|\s(?:but|so|because)\s|\s(?=and (?:bought|got|study|use|work|live|moved)\b)"
@@ -95,7 +97,7 @@ _BECOMES = re.compile(
     r"\b(?:(?:has|have|had|was|were|is|are|got|gets|been|being|now|just|already|will be) )*"
     r"(?:moved|changed|cut|raised|lowered|extended|postponed|increased|reduced|shifted|pushed|rescheduled|relocated"
     r"|delayed"
-    r"|went|gone|rose|fell|dropped|grew|brought|set|switched|updated|bumped|put)"
+    r"|slipped|went|gone|rose|fell|dropped|grew|brought|set|switched|updated|bumped|put)"
     r"(?: back| up| down| out| forward| over| on)* (?:to|until|till|from \S+(?: \S+)? to)\b"
     r"|\b(?:is|are|am|'m|was set|will be|shall be|becomes|became|goes|costs?|is called|is named|are called|equals"
     r"|amounts to)\b(?: called\b| named\b)?"
@@ -110,7 +112,7 @@ _CUE = re.compile(
     r" of [\w' ]+)?|nowadays|meanwhile"
     r"|(?:now|currently|actually|finally|already|again|new|correction|changed (?:my|our) minds?|jetzt|ab jetzt"
     r"|maintenant|ahora|desormais)"
-    r"|since (?:the |we |i |last |this |\w+day|\d)[\w' ]*|from (?:\d[\w ]*|\w+ )on(?:wards)?|effective \w+)\b"
+    r"|since [\w' ]+|from [\w ]{2,20} on(?:wards)?|effective \w+)\b"
 )
 _LEAD = re.compile(
     r"^(?:(?:(?:the )?(?:start|beginning|date|time) of|please|so|well|ok|okay|yes|no|oh|hey|decided|note|remember"
@@ -120,12 +122,15 @@ _TURNS = re.compile(
     r"\b(?:switch(?:ed)?|moved|changed|went) (?:back |over )?to\b|\b(?:from now on|instead|these days)\b|\bnow"
     r" (?:use|on|in)\b"
 )
+_TARGET = re.compile(r"\b(?:switch(?:ed)?|changed|migrated|converted) (?:back |over )?to (?:a |an |the )?([\w.+#-]+)")
 _STRONG = re.compile(
-    r"\b(?:from now on|these days|any ?more|no longer|instead|now|currently|actually|new|correction|changed|since"
+    r"\b(?:from now on|from [\w ]{2,20} on|these days|any ?more|no longer|instead|now|currently|actually|new"
+    r"|correction|changed|since"
     r"|jetzt|ahora|maintenant)\b"
 )
 _TO_CHANGE = (
-    "changed?|renamed?|switch(?:ed|es)?|moved?|updated?|replaced?|migrated?|swapped|transferred|relocated|lowered|raised"
+    "changed?|renamed?|switch(?:ed|es)?|moved?|updated?|replaced?|migrated?|swapped|transferred|relocated|lowered"
+    "|raised"
     "|cut|reduced|increased"
 )
 # A change that names the thing: "we renamed the default branch to main", "we moved office".
@@ -139,7 +144,7 @@ _OVER = tuple(
     re.compile(pattern)
     for pattern in (
         r"\b(?:moved|migrated|switched|transferred|converted|upgraded) (?:\w+ ){0,3}?from (?P<old>[\w'.+# -]+?) to\b",
-        r"\b(?:replaced|swapped|exchanged|traded)(?: in)? (?:our |my |the )?(?P<old>[\w'.+# -]+?) (?:with|by|for)\b",
+        r"\b(?:replaced|swapped|exchanged|traded)(?: in)? (?:our |my |the )?(?P<old>[\w'.+# -]+?) (?:with|by|for|as)\b",
         r"\brenamed (?P<old>[\w'.+# -]+?) (?:to|as)\b",
         r"\btook over (?P<topic>[\w' -]+?) from (?P<old>[\w'.-]+)",
         r"\b(?:takes|taking) over (?P<topic>[\w' -]+?) from (?P<old>[\w'.-]+)",
@@ -182,7 +187,7 @@ _HOME = (
     ),
     re.compile(
         r"(?<!'s )(?<!my )(?<!our )(?<!the )\b\w+ (?:have |has |had |just |finally |recently |also )*(?:moved"
-        r"|relocated) (?:to|here|in|back)\b"
+        r"|relocated) (?:to|here|in|back|out|away)\b"
         r"|\b(?:umgezogen|gezogen|demenage|mudado|trasferito|verhuisd)\b"
     ),
 )
@@ -313,23 +318,32 @@ class Statement:
     """Numbers with the unit behind each."""
     turns: bool
     """It tells of a switch to something."""
+    target: str
+    """What it tells of a switch to."""
     pairs: frozenset[tuple[str, str]]
     """Words that stand before one another."""
 
 
 def replaces(later: Statement, earlier: Statement) -> bool:
     """Whether the later statement gives another value of something that the earlier one states."""
-    if not _same_person(later.person, earlier.person) or (
-        later.label and earlier.label and later.label != earlier.label
-    ):
+    if later.label and earlier.label and later.label != earlier.label:
         return False
-    return (
+    if _ended(later, earlier) or any(_held_by_another(new, old) for new in later.clauses for old in earlier.clauses):
+        return True
+    return _same_person(later.person, earlier.person) and (
         any(_other_value(new, old) for new in later.clauses for old in earlier.clauses)
-        or _ended(later, earlier)
         or (bool(later.person) and later.person == earlier.person and _lives_otherwise(later, earlier))
         or _measured_anew(later, earlier)
         or _of_another_kind(later, earlier)
         or any(_denied(new, old) for new in later.clauses for old in earlier.clauses)
+    )
+
+
+def _held_by_another(new: Clause, old: Clause) -> bool:
+    """Whether somebody else is now what one person was: "Lea is our designer now"."""
+    held = {"our", "the", "my", "head", "lead", "responsible", "in"} & set(new.words)
+    return bool(new.cued and held and new.value and new.value == old.value and new.person and old.person) and (
+        new.person != old.person and "self" not in (new.person, old.person) and new.subject != old.subject
     )
 
 
@@ -369,7 +383,7 @@ def _differ(new: Clause, old: Clause) -> bool:
     if kinds := _kinds(new.value) & _kinds(old.value):
         return "number" not in kinds or bool(kinds - {"number"}) or _same_unit(new.value, old.value)
     if new.person and new.subject <= {"self", terms.stem(new.person)}:  # a person is many things
-        return False
+        return new.cued and not (_kinds(new.value) or _kinds(old.value)) and _closeness(new.value, old.value) >= _CLOSE
     if _kinds(new.value) or _kinds(old.value):
         return False
     bare = _is_name(new.value) and _is_name(old.value)
@@ -387,7 +401,8 @@ def _one_segment_differs(new: Clause, old: Clause) -> bool:
         return False
     pairs = [(old.words[a:b], new.words[c:d]) for _, a, b, c, d in parts]
     common = [word for word in old.words if word in new.words and word not in _SMALL and word != _IS]
-    if any(_kinds(was) and _names_a_thing(old.words, part[1]) for part, (was, _) in zip(parts, pairs, strict=True)):
+    named = [_kinds(was) and _names_a_thing(old.words, part[1]) for part, (was, _) in zip(parts, pairs, strict=True)]
+    if any(named) and not (new.cued and len(parts) == 1 and parts[0][1] > 1):
         return False
     if len(pairs) > 1 and any("colour" in _kinds(was) for was, _ in pairs):  # the blue box, the red box
         return False
@@ -422,6 +437,8 @@ _ONE_VALUE = re.compile(
 def _takes_one_value(new: Clause, old: Clause, at: int, was: Sequence[str], now: Sequence[str]) -> bool:
     before, behind = old.words[:at], old.words[at + len(was) :]
     told = [word for word in (*before, *behind) if word not in _SMALL and word != _IS]
+    if new.cued and at and not _MANY.search(" ".join(before)) and (_IS not in old.words or _IS in before):
+        return bool(told)  # the same sentence, said to be news
     if _IS in before:
         return bool(told) and not (new.person == "self" and set(before) <= {*_SMALL, *_SELF, _IS})
     if _ONE_VALUE.search(" ".join(before)):
@@ -437,9 +454,10 @@ def _takes_one_value(new: Clause, old: Clause, at: int, was: Sequence[str], now:
 def _ended(later: Statement, earlier: Statement) -> bool:
     """Whether the later one says that something is over, or changed, that the earlier one is about."""
     values = frozenset(stem for clause in earlier.clauses if not clause.event for stem in clause.content)
-    if any(old <= values for old in later.over):
-        return True
-    return any(
+    gone = {stem for old in later.over if old <= values for stem in old}
+    if not _same_person(later.person, earlier.person) and terms.stem(earlier.person) not in gone:
+        return False
+    return bool(gone) or any(
         what == clause.subject
         or (not clause.subject and what == frozenset([*_stems(clause.words)][:1]))
         or (len(what) >= 2 and what <= clause.content)
@@ -473,6 +491,10 @@ def _of_another_kind(later: Statement, earlier: Statement) -> bool:
     """Whether the later one turns to another kind of what the earlier one names: dark mode, then light mode."""
     if not later.turns or any(clause.event for clause in earlier.clauses):
         return False
+    if later.target and any(
+        _closeness([later.target], [word]) >= _ALIKE for one in earlier.clauses for word in one.words
+    ):
+        return not any(clause.many for clause in earlier.clauses)
     return any(
         noun == other and kind != old and _closeness([kind], [old]) >= _CLOSE
         for kind, noun in later.pairs
@@ -525,6 +547,7 @@ def read(content: str) -> Statement | None:
         cued,
         _measures(plain),
         bool(_TURNS.search(plain)),
+        target[1] if (target := _TARGET.search(plain)) else "",
         frozenset(pair for clause in clauses for pair in pairwise(clause.words) if _is_pair(*pair)),
     )
 
@@ -575,14 +598,14 @@ def _person(plain: str, part: str) -> str:
     first = next((word for word in words[:4] if word in _SELF and word not in ("my", "our")), "")
     if first:
         return "self"
-    name = re.match(r"\s*([A-Z][a-z]+)(?:'s)? (?:[a-z]+)", part)
-    return (
-        terms.fold(name[1])
-        if name and terms.fold(name[1]) not in _NOT_NAMES and name[1].lower() not in terms.STOPWORDS
-        else ""
-    )
+    name = _NAMED.match(part)
+    if not name or terms.fold(name[1]) in _NOT_NAMES or name[1].lower() in terms.STOPWORDS:
+        return ""
+    plural = name[1].endswith("s") and not (name[2] or name[3].endswith("s"))
+    return "" if plural else terms.fold(name[1])
 
 
+_NAMED = re.compile(r"\s*([A-Z][a-z]+)('s)? ([a-z]+)")
 _NOT_NAMES = _words(
     "please use answer write rent minimum invoices deploys tickets hosting changed renamed decided launch "
     "submission indent send give never always version moved switched blood skipped graphite payments data "
