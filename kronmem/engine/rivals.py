@@ -358,7 +358,7 @@ def _other_value(new: Clause, old: Clause) -> bool:
         return False
     if new.value and old.value and _one_subject(new, old):
         return _differ(new, old) or (bool(_FOREIGN & set(new.words)) and _one_segment_differs(new, old))
-    if new.cued and new.subject and new.subject != {"self"} and new.subject <= old.content and not old.event:
+    if new.cued and new.subject and "self" not in new.subject and new.subject <= old.content and not old.event:
         kinds = _kinds(new.value) & _kinds(old.words)
         if kinds - {"number", "colour"} and not set(new.value) <= set(old.words):
             return True
@@ -564,7 +564,7 @@ def _clause(part: str, plain: str, cued: bool) -> Clause:
     bare = _LEAD.sub("", " ".join(_CUE.sub(" ", plain).split()))
     marked = _SHORT_IS.sub(r"\1 is", bare) if "'" in bare else bare
     marked = _SCHEDULED.sub(_IS, _BECOMES.sub(_IS, marked, count=1), count=1)
-    words = tuple(_NUMBERS.get(word, word) for word in (w.removesuffix("'s") for w in _WORDS.findall(marked)))
+    words = tuple(_NUMBERS.get(word) or word for word in (w.removesuffix("'s") for w in _WORDS.findall(marked)))
     words = tuple(word for word in words if word not in ("not", "never"))
     at = words.index(_IS) if _IS in words else -1
     subject = frozenset(_stems(words[:at])) if at > 0 else frozenset[str]()
@@ -639,7 +639,7 @@ def _changed(part: str) -> Iterator[frozenset[str]]:
 
 def _measures(plain: str) -> frozenset[tuple[str, str]]:
     return frozenset(
-        (_NUMBERS.get(number, number), terms.stem(unit))
+        (_NUMBERS.get(number) or number, terms.stem(unit))
         for number, unit in _MEASURE.findall(plain)
         if unit not in _SMALL
     )

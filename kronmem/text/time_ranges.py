@@ -72,13 +72,15 @@ _MONTH = {word: at for at, words in enumerate(_MONTHS, 1) for word in words.spli
 _M = rf"(?P<month>{'|'.join(sorted(_MONTH, key=len, reverse=True))})"
 _PARTS = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30), "noon": (11, 14)}
 _PART = r"(?P<part>morning|afternoon|evening|night|noon)"
-_UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY}
-_UNITS |= {"stunde": _UNITS["hour"], "tag": _DAY, "woche": 7 * _DAY, "monat": 30 * _DAY, "year": 365 * _DAY}
-_UNITS |= {"jahr": 365 * _DAY, "minuten": _UNITS["minute"]}
+_MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
+_UNITS = {"minute": _MINUTE, "hour": _HOUR, "day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY, "year": 365 * _DAY}
+_GERMAN = {"stunde": "hour", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
 _U = r"(?P<unit>minute|hour|day|week|month|year|stunde|tag|woche|monat|jahr)(?:s|en|n|e)?"
 
 Range = tuple[datetime, datetime]
 Match = re.Match[str]
+Meaning = Callable[[Match, datetime], Range]
+_Patterns = tuple[tuple[str, Meaning], ...]
 
 
 def _midnight(now: datetime, days: int = 0) -> datetime:
@@ -90,7 +92,7 @@ def _part_of(day: datetime, part: str | None) -> Range:
     return day + timedelta(hours=first), day + timedelta(hours=last)
 
 
-def _days_ago(days: int) -> Callable[[Match, datetime], Range]:
+def _days_ago(days: int) -> Meaning:
     return lambda found, now: _part_of(_midnight(now, -days), found.groupdict().get("part"))
 
 
@@ -98,7 +100,7 @@ def _last_night(_found: Match, now: datetime) -> Range:
     return _midnight(now, -1) + timedelta(hours=18), _midnight(now) + timedelta(hours=6)
 
 
-def _weeks_ago(weeks: int) -> Callable[[Match, datetime], Range]:
+def _weeks_ago(weeks: int) -> Meaning:
     def meant(_found: Match, now: datetime) -> Range:
         monday = _midnight(now, -now.weekday() - 7 * weeks)
         return monday, monday + 7 * _DAY
@@ -114,7 +116,7 @@ def _month(now: datetime, year: int, month: int) -> Range:
     return _first(now, year, month), _first(now, year + month // 12, month % 12 + 1)
 
 
-def _months_ago(months: int) -> Callable[[Match, datetime], Range]:
+def _months_ago(months: int) -> Meaning:
     def meant(_found: Match, now: datetime) -> Range:
         years, month = divmod(12 * now.year + now.month - 1 - months, 12)
         return _month(now, years, month + 1)
@@ -122,7 +124,7 @@ def _months_ago(months: int) -> Callable[[Match, datetime], Range]:
     return meant
 
 
-def _years_ago(years: int) -> Callable[[Match, datetime], Range]:
+def _years_ago(years: int) -> Meaning:
     return lambda _found, now: (_first(now, now.year - years, 1), _first(now, now.year - years + 1, 1))
 
 
@@ -133,7 +135,7 @@ def _count(found: Match) -> int:
 
 def _ago(found: Match, now: datetime) -> Range:
     """That long ago, as exactly as it is put: an hour, a day, about a week."""
-    unit = _UNITS[found["unit"]]
+    unit = _UNITS[_GERMAN.get(found["unit"], found["unit"])]
     then = now - _count(found) * unit
     if unit < _DAY:
         return then - unit / 2, then + unit / 2
@@ -146,7 +148,7 @@ def _ago(found: Match, now: datetime) -> Range:
 
 def _past(found: Match, now: datetime) -> Range:
     """The last so many days: whole ones, today included."""
-    unit = _UNITS[found["unit"]]
+    unit = _UNITS[_GERMAN.get(found["unit"], found["unit"])]
     length = (_count(found) if found["n"] else 1) * unit
     return (now - length if unit < _DAY else _midnight(now - length)), now + _DAY
 
@@ -184,17 +186,17 @@ def _day_of_month(found: Match, now: datetime) -> Range:
     return day, day + _DAY
 
 
-def _since(meant: Callable[[Match, datetime], Range]) -> Callable[[Match, datetime], Range]:
+def _since(meant: Meaning) -> Meaning:
     return lambda found, now: (meant(found, now)[0], now + _DAY)
 
 
-_DATE = (
+_DATE: _Patterns = (
     (rf"(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)? (?:of )?{_M}\b,?(?: (?P<year>(?:19|20)\d\d))?", _date),
     (rf"{_M} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:),?(?: (?P<year>(?:19|20)\d\d)\b)?", _date),
     (r"(?P<year>(?:19|20)\d\d)-(?P<number>\d\d)-(?P<day>\d\d)\b", _date),
     (r"(?P<day>\d{1,2})\.(?P<number>\d{1,2})\.(?P<year>(?:19|20)\d\d)?(?!\d)", _date),
 )
-_DISTANT = (
+_DISTANT: _Patterns = (
     (r"(?:the day before yesterday|vorgestern)", _days_ago(2)),
     (r"last night|yesterday night|gestern nacht|gestern abend", _last_night),
     (rf"(?:yesterday|gestern)(?: {_PART})?", _days_ago(1)),
@@ -217,12 +219,12 @@ _DISTANT = (
     (r"(?:over |at |on |during )?(?:the |last )?weekend|(?:letztes|am) wochenende", _weekend),
     (rf"(?:on|last|this past|this|am|letzten) {_W}(?: {_PART})?", _weekday),
 )
-_CALENDAR = (
+_CALENDAR: _Patterns = (
     *((rf"(?:on |am |of |from |vom )?{pattern}", meant) for pattern, meant in _DATE),
     (r"on the (?P<day>\d{1,2})(?:st|nd|rd|th)", _day_of_month),
     (rf"(?:in|during|last|im|letzten) {_M}\b(?: (?P<year>(?:19|20)\d\d))?", _in_month),
 )
-_SINCE = (
+_SINCE: _Patterns = (
     (rf"(?:since|seit)(?: last| letztem)? {_W}", _since(_weekday)),
     (r"(?:since|seit) (?:yesterday|gestern)", _since(_days_ago(1))),
     (r"since last week|seit letzter woche", _since(_weeks_ago(1))),
