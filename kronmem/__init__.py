@@ -38,6 +38,7 @@ if typing.TYPE_CHECKING:
     from kronmem.settings import InsecureUrlWarning
     from kronmem.state import State
     from kronmem.text.extract import extract_facts
+    from kronmem.text.fence import render_hits
     from kronmem.text.redact import redact_secrets
     from kronmem.tools import MemoryTools, memory_tools
 
@@ -85,6 +86,7 @@ __all__ = [
     "extract_facts",
     "memory_tools",
     "redact_secrets",
+    "render_hits",
 ]
 
 _WHERE = {
@@ -124,6 +126,7 @@ _WHERE = {
     "AsyncOutbox": "outbox.async_outbox",
     "Outbox": "outbox.outbox",
     "redact_secrets": "text.redact",
+    "render_hits": "text.fence",
     "AgentMemory": "agent_memory",
     "AsyncAgentMemory": "async_agent_memory",
     "InsecureUrlWarning": "settings",

@@ -24,7 +24,7 @@ from kronmem.core.redaction import Redact
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
-from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
+from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
@@ -163,6 +163,7 @@ class Client:
         role: str | None = None,
         key: str | None = None,
         supersedes: str | None = None,
+        may_replace: bool = False,
     ) -> Memory:
         """Store one memory.
 
@@ -170,7 +171,8 @@ class Client:
         beats both. `memory_id`, a UUID of yours, makes a repeated call one memory, even across a restart.
         `key` is the subject ("home_city"): a later memory of the same agent, session and key takes its place, and the
         old one is kept as history, never recalled; `supersedes` does the same by id. `role` is who said it: "user",
-        "assistant" or "tool".
+        "assistant" or "tool". With `may_replace` the answer's field of that name holds the former statements that this
+        one may replace ("I moved to Berlin": "I live in Paris").
         """
         draft = self._wiring.draft(
             agent_id,
@@ -186,6 +188,7 @@ class Client:
             role=role,
             key=key,
             supersedes=supersedes,
+            may_replace=may_replace,
         )
         if self._post is None:
             return self._run(calls.remember(draft))
@@ -286,6 +289,8 @@ class Client:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> list[Hit]:
         """Find the memories that answer `query` by their words or their meaning, best first.
 
@@ -293,6 +298,9 @@ class Client:
         An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the
         embedded engine 100; a larger `limit` is refused. `since` (included) and `until` (not) bound `created_at`; a
         time without a zone is local. `count_access=False` looks without raising the score.
+        `exclude` are ids of memories that you have already: they and near duplicates of them are in no answer and take
+        no place of `limit`. `fill="profile"` puts the standing notes (pinned memories and preferences) before the hits.
+        A question about the asker ("Who am I?") is answered by the profile.
         """
         return self._run(
             self._wiring.recall(
@@ -301,6 +309,8 @@ class Client:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -323,13 +333,15 @@ class Client:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> list[list[Hit]]:
         """Ask many questions at once; the answers come in the order of the questions.
 
         The deadline holds for each question. If some fail, the others still arrive: `FanOutError` carries them by
         position, with the causes.
         """
-        tags = inputs.tags(tags)
+        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
         asked = {
             position: self._wiring.recall(
                 agent_id,
@@ -337,6 +349,8 @@ class Client:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -363,13 +377,15 @@ class Client:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> dict[str, list[Hit]]:
         """Ask many agents one question at once; the answers come by agent id.
 
         The deadline holds for each agent. If some fail, the others still arrive: `FanOutError` carries them by agent
         id, with the causes.
         """
-        tags = inputs.tags(tags)
+        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
         asked = {
             agent_id: self._wiring.recall(
                 agent_id,
@@ -377,6 +393,8 @@ class Client:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -401,13 +419,16 @@ class Client:
         max_chars: int | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-        fill: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = True,
     ) -> str:
         """Make a block of text for a prompt: pinned memories, those that fit `query`, then the profile up to `limit`.
 
         The profile is preferences, decisions and the newest memories; filters hold for all of it, and "" means that
-        nothing passes them. `fill=False` takes only the memories that fit. The block is fenced and says that it is
-        data; `max_chars` bounds the whole block, and memories that do not fit into it are left out.
+        nothing passes them. `fill=False` takes only the memories that fit, `fill="profile"` puts the standing notes
+        before them. `exclude` leaves out memories that you have already, by id, and near duplicates of them. The block
+        is fenced and says that it is data; `max_chars` bounds the whole block, and memories that do not fit into it are
+        left out.
         """
         return self._run(
             self._wiring.inject_context(
@@ -415,6 +436,7 @@ class Client:
                 query,
                 limit,
                 max_chars,
+                exclude,
                 fill,
                 memory_type=memory_type,
                 session_id=session_id,

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
@@ -31,8 +32,10 @@ from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.kronvex import Kronvex
-from kronmem.models import Health, Hit, Memory
+from kronmem.models import Fill, Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
+from kronmem.text import time_ranges
+from kronmem.text.time_ranges import TimeRange
 from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
 
 if TYPE_CHECKING:
@@ -204,14 +207,14 @@ class Wiring:
         memory_type: str,
         memory_id: str | None = None,
         supersedes: str | None = None,
+        may_replace: bool = False,
         **options: Unpack[WriteOptions],
     ) -> calls.Draft:
         """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
         client_id = inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4())
         own_id = memory_id is not None
-        checked = calls.draft(
-            agent_id, client_id, content, memory_type, supersedes=supersedes, own_id=own_id, **options
-        )
+        once = {"own_id": own_id, "may_replace": may_replace}
+        checked = calls.draft(agent_id, client_id, content, memory_type, supersedes=supersedes, **once, **options)
         return checked if self._redact is None else checked.changed(self.redacted)
 
     def drafts(
@@ -245,12 +248,25 @@ class Wiring:
         limit: int,
         threshold: float | None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
         **filters: Unpack[ReadFilters],
     ) -> Call[list[Hit]]:
         """Check and redact a question."""
         within, most = calls.memory_filter(**filters), self.link.most_hits
         query = self.redacted(query)
-        return calls.recall(agent_id, query, limit, within, threshold, most=most, count_access=count_access)
+        return calls.recall(
+            agent_id,
+            query,
+            limit,
+            within,
+            threshold,
+            most=most,
+            count_access=count_access,
+            exclude=exclude,
+            fill=fill,
+            told=_told(query, within),
+        )
 
     def inject_context(
         self,
@@ -258,13 +274,17 @@ class Wiring:
         query: str,
         limit: int,
         max_chars: int | None,
-        fill: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = True,
         **filters: Unpack[ReadFilters],
     ) -> Call[str]:
         """Check and redact the question that a context is made for."""
         within, most = calls.memory_filter(**filters), self.link.most_hits
         query = query if inputs.blank(query) else self.redacted(query)
-        return calls.inject_context(agent_id, query, limit, within, max_chars, most=most, fill=fill)
+        told = _told(query, within)
+        return calls.inject_context(
+            agent_id, query, limit, within, max_chars, most=most, fill=fill, exclude=exclude, told=told
+        )
 
     def check_open(self) -> None:
         """Refuse a call of a client that was closed, whoever made its transport."""
@@ -308,6 +328,13 @@ def _encoder(embed: Embed | str | None) -> Embed | None:
 def _created(memory: Memory) -> float:
     created = inputs.moment(memory.created_at, "created_at")
     return created.timestamp() if created else 0.0
+
+
+def _told(query: str, within: calls.MemoryFilter) -> TimeRange | None:
+    """The range that the words of time in a question mean here and now, unless the caller gives one."""
+    if within.since is not None or within.until is not None or not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- refused by the call
+        return None
+    return time_ranges.find(query, datetime.now(timezone.utc).astimezone().replace(tzinfo=None))
 
 
 def settled(done: dict[K, T], failed: dict[K, KronmemError]) -> dict[K, T]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "examples/README.md", "kronmem/server/README.md", "tests/benchmarks/README.md")
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
+DATE = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
 _INSTALL = re.compile(r"pip install '?kronmem(\[[\w,-]+\])?'?((?: [a-z][\w-]+)*)`")
 _BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\s*```text\n(?P<printed>.*?)```)?|\| `(?P<example>\w+\.py)`", re.S)
 # Errors, but for those that classic AutoGen itself causes where mcp has brought jsonschema along.

@@ -113,10 +113,11 @@ def test_scopes_and_wiring_know_every_option_of_the_client(client: type, scope: 
         for name in ("remember", "remember_later", "remember_many", "recall", "inject_context", "memories")
     }
     writes, reads = set(WriteOptions.__annotations__), set(ReadFilters.__annotations__)
-    assert keywords["remember"] == keywords["remember_later"] == writes | {"memory_id", "supersedes"}
+    assert keywords["remember_later"] == writes | {"memory_id", "supersedes"} == keywords["remember"] - {"may_replace"}
     assert keywords["remember_many"] == writes
-    assert keywords["recall"] == reads | {"threshold", "count_access"} == reads | set(RecallOptions.__annotations__)
-    assert keywords["inject_context"] == reads | {"max_chars", "fill"}
+    assert keywords["recall"] == reads | {"threshold", "count_access", "exclude", "fill"}
+    assert keywords["recall"] == reads | set(RecallOptions.__annotations__)
+    assert keywords["inject_context"] == reads | {"max_chars", "exclude", "fill"}
     assert keywords["memories"] == reads | {"history"}
 
 

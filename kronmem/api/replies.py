@@ -38,6 +38,12 @@ class MemoryReply(TypedDict):
     conflicts_resolved: int
 
 
+class StoredReply(MemoryReply, total=False):
+    """A memory that was stored; `may_replace` lists former statements, the likeliest first, if they were asked for."""
+
+    may_replace: list[MemoryReply]
+
+
 class ExplanationReply(TypedDict):
     """The parts of a similarity: `(words + meaning) * speaker`, at most 1, rounded to four digits."""
 
@@ -54,6 +60,8 @@ class ScoresReply(TypedDict):
     score: float
     excerpt: str
     filled: bool
+    standing: bool
+    earlier: bool
     explanation: ExplanationReply | None
 
 

@@ -21,6 +21,7 @@ from pydantic_core import from_json, to_json
 
 from kronmem.api import ids, limits
 from kronmem.api.validators import DeferredModel, Validator
+from kronmem.models import Fill
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -107,6 +108,11 @@ Key = Annotated[str, Field(min_length=1, max_length=limits.MAX_KEY), AfterValida
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
 Limit = Annotated[int, Field(ge=1, le=limits.MAX_HITS)]
 Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Excluded = Annotated[
+    tuple[Annotated[str, Field(pattern=ids.UUID_PATTERN)], ...],
+    Field(max_length=limits.MAX_EXCLUDED),
+    at_most(limits.MAX_EXCLUDED),
+]
 
 
 class RequestModel(DeferredModel):
@@ -154,6 +160,7 @@ class RememberRequest(RequestModel):
     role: Role | None = None
     key: Key | None = None
     supersedes: Id | None = None
+    may_replace: bool = False
 
     def reserved(self) -> tuple[ReservedMetadata, dict[str, JsonValue]]:
         """The reserved object, which wins over the fields around it, and the metadata without it."""
@@ -212,6 +219,15 @@ class ClearRequest(RequestModel):
     before: Time | None = None
 
 
+class ToldRange(RequestModel):
+    """The range of time that a question names, of the clock and zone that asked it."""
+
+    since: Time
+    until: Time
+    alone: bool = False
+    dated: bool = False
+
+
 class ReservedSearch(RequestModel):
     """The reserved object of a recall: the exact question of our client, beyond the fields that every service knows."""
 
@@ -221,7 +237,9 @@ class ReservedSearch(RequestModel):
     since: Time | None = None
     until: Time | None = None
     count_access: bool = True
-    fill: bool = False
+    exclude: Excluded = ()
+    fill: Fill = False
+    told: ToldRange | None = None
 
 
 class RecallRequest(RequestModel):

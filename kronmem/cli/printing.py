@@ -49,7 +49,7 @@ def fields(memory: Memory) -> dict[str, JsonValue]:
 
 def kept(memory: Memory) -> set[str]:
     """The names of what `import` needs to make a memory again: not how it is being delivered."""
-    return set(type(memory).model_fields) - {"deduplicated", "queued"}
+    return set(type(memory).model_fields) - {"deduplicated", "may_replace", "queued"}
 
 
 def hit_fields(found: Hit, *, explain: bool) -> dict[str, JsonValue]:

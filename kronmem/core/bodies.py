@@ -13,6 +13,8 @@ from pydantic_core import to_json
 
 from kronmem.api.ids import RESERVED
 from kronmem.core.filters import MemoryFilter
+from kronmem.models import Fill
+from kronmem.text.time_ranges import TimeRange
 
 MOST_HITS = 20
 """The server refuses a larger top_k."""
@@ -55,7 +57,9 @@ def recall_body(
     threshold: float | None = None,
     *,
     count_access: bool = True,
-    fill: bool = False,
+    exclude: Sequence[str] = (),
+    fill: Fill = False,
+    told: TimeRange | None = None,
 ) -> bytes:
     """The body of a recall or an inject-context: both names of every field.
 
@@ -79,8 +83,13 @@ def recall_body(
         exact["tags"] = list(within.tags)
     if not count_access:
         exact["count_access"] = False
+    if exclude:
+        exact["exclude"] = list(exclude)
     if fill:
-        exact["fill"] = True
+        exact["fill"] = fill
+    if told is not None:
+        bounds = {"since": told.since.astimezone().isoformat(), "until": told.until.astimezone().isoformat()}
+        exact["told"] = {**bounds, "alone": told.alone, "dated": told.dated}
     fields[RESERVED] = exact
     return to_json(fields)
 

@@ -19,8 +19,9 @@ from kronmem.core import bodies, inputs, memory_json
 from kronmem.core.filters import MemoryFilter, keep, memory_filter
 from kronmem.core.wire import Call, Repeat, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
-from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
+from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
 from kronmem.text import fence
+from kronmem.text.time_ranges import TimeRange
 
 __all__ = ["Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
 
@@ -51,6 +52,8 @@ class Draft:
     """When it was said (seconds since 1970), if that was before it is sent; by this machine's clock."""
     age: float | None = None
     """How many seconds before it is sent; a service that knows it asks no other clock than its own."""
+    may_replace: bool = field(default=False, compare=False)
+    """Whether the answer is to name the former statements that it may replace."""
     own_id: bool = field(default=False, compare=False)
     """The id is the user's own and means one text, everywhere."""
 
@@ -96,6 +99,7 @@ def draft(
     role: str | None = None,
     key: str | None = None,
     supersedes: str | None = None,
+    may_replace: bool = False,
     own_id: bool = False,
 ) -> Draft:
     """Check everything a remember takes."""
@@ -112,6 +116,7 @@ def draft(
         inputs.role(role),
         inputs.key(key),
         None if supersedes is None else inputs.identifier(supersedes, "supersedes"),
+        may_replace=bool(may_replace),
         own_id=own_id,
     )
 
@@ -128,12 +133,16 @@ def remember(one: Draft) -> Call[Memory]:
         paths.REMEMBER if plain else paths.UPSERT,
         partial(memory_json.memory, agent_id=one.agent_id),
         one.agent_id,
-        body=to_json(one.fields()),
+        body=to_json(_asking(one)),
         headers=(*JSON, ("idempotency-key", one.client_id)),
         unknown=None,
         subject=one,
         vendor=one,
     )
+
+
+def _asking(one: Draft) -> dict[str, JsonValue]:
+    return {**one.fields(), "may_replace": True} if one.may_replace else one.fields()
 
 
 def remember_batch(agent_id: str, drafts: Sequence[Draft]) -> Call[list[Memory]]:
@@ -201,12 +210,18 @@ def recall(
     *,
     most: int,
     count_access: bool = True,
+    exclude: Iterable[str] = (),
+    fill: Fill = False,
+    told: TimeRange | None = None,
 ) -> Call[list[Hit]]:
     """Find the memories closest to a question."""
     inputs.limit(limit, most)
     threshold = inputs.threshold(threshold)
     text = inputs.text(query, "query")
-    body = bodies.recall_body(text, limit, within, threshold, count_access=bool(count_access))
+    known, fill = inputs.excluded(exclude), inputs.fill(fill)
+    body = bodies.recall_body(
+        text, limit, within, threshold, count_access=bool(count_access), exclude=known, fill=fill, told=told
+    )
     asked = RecallQuery(agent_id, query, limit, within, threshold)
 
     def parse(reply: Reply) -> list[Hit]:
@@ -216,7 +231,16 @@ def recall(
 
 
 def inject_context(
-    agent_id: str, query: str, limit: int, within: MemoryFilter, max_chars: int | None, *, most: int, fill: bool = True
+    agent_id: str,
+    query: str,
+    limit: int,
+    within: MemoryFilter,
+    max_chars: int | None,
+    *,
+    most: int,
+    exclude: Iterable[str] = (),
+    fill: Fill = True,
+    told: TimeRange | None = None,
 ) -> Call[str]:
     """Fetch the memories of a context, and render them ourselves: a service's own block may hold superseded text."""
     if max_chars is not None:
@@ -224,8 +248,9 @@ def inject_context(
     inputs.limit(limit, most)
     # Nothing in particular may be asked here: that is a question too.
     text = ids.GENERAL_QUERY if inputs.blank(query) else inputs.text(query, "query")
-    body = bodies.recall_body(text, limit, within, fill=fill)
-    asked = ContextQuery(RecallQuery(agent_id, text, limit, within, None), [], max_chars, fill)
+    known, fill = inputs.excluded(exclude), inputs.fill(fill)
+    body = bodies.recall_body(text, limit, within, exclude=known, fill=fill, told=told)
+    asked = ContextQuery(RecallQuery(agent_id, text, limit, within, None), [], max_chars, bool(fill))
 
     def parse(reply: Reply) -> str:
         found, ready = memory_json.context(reply, agent_id)
@@ -494,7 +519,7 @@ _MAX_BYTES = ("max_bytes", str(limits.PAGE_BYTES))
 _OBJECT = Validator(dict[str, object])
 _ERASURE = Validator(Erasure)
 _RESTORED_REPLY = Validator(RestoreReply)
-_RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "queued"}
+_RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "may_replace", "queued"}
 """The fields that a `RestoredMemory` takes."""
 
 

@@ -11,14 +11,15 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from kronmem.engine import fill_context, receipts
+from kronmem.engine import asker, fill_context, receipts, succession, topics
 from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
-from kronmem.engine.recall import FoundRow, Search, is_general, search
+from kronmem.engine.recall import FoundRow, Search, search
 from kronmem.engine.remembering import (
     SWEPT,
     Kept,
@@ -34,6 +35,8 @@ from kronmem.engine.remembering import (
 from kronmem.engine.store import Erased, Filter, NewRow, Page, Reader, Row, Space, StateValue, Store, Totals, Writer
 from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
 
+FORMER, MOST_FORMER = 20, 3
+"""So many like memories are compared with a new one, and so many are named that it may replace."""
 ANY_TIME = -1.0
 """Whatever was there before."""
 _TICK = 1e-6
@@ -107,13 +110,28 @@ class Engine:
         now, ends = self._now(), time.monotonic() + place.timeout
         with self._asked(place, asked, ends) as (rows, vector):
             space = rows.find_space(place.owner, place.agent)
-            hits = self._found(rows, space, asked, now, vector) if space else []
+            hits = self._answer(rows, space, asked, now, vector) if space else []
         return self._counted(space, hits, ends) if asked.count_access else hits
+
+    def _answer(
+        self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
+    ) -> list[FoundRow]:
+        """What answers the question, and what is to stand before or behind it."""
+        if asker.is_meant(asked.query):
+            return fill_context.profile(rows, space, asked, now, self._codes.of(rows, space))
+        hits = self._of_topics(rows, space, asked, now) if vector is None else []
+        if asked.query and not hits:
+            hits = self._found(rows, space, asked, now, vector)
+        if asked.told and asked.told.alone:
+            hits = fill_context.told(rows, space, hits, asked, asked.told, now, self._codes.of(rows, space))
+        if asked.fill:
+            hits = fill_context.fill(rows, space, hits, asked, now, self._codes.of(rows, space))
+        return hits
 
     @contextmanager
     def _asked(self, place: Place, asked: Search, ends: float) -> Generator[tuple[Reader, list[float] | None]]:
         """A view of the store, and the vector of the question, which may take half of the time."""
-        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
+        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder and asked.query else None
         with self._store.read(max(ends - time.monotonic(), 0.0)) as rows:
             yield rows, vector
 
@@ -124,16 +142,16 @@ class Engine:
             vector = None  # the vectors there are not of the model that made this one
         return search(rows, space, asked, now, self._codes.of(rows, space), vector)
 
-    def context(self, place: Place, asked: Search, *, fill: bool) -> list[FoundRow]:
-        """The context for a question: the memories that answer it and, filled up, those that say most besides."""
-        now, ends = self._now(), time.monotonic() + place.timeout
-        with self._asked(place, asked, ends) as (rows, vector):
-            if (space := rows.find_space(place.owner, place.agent)) is None:
-                return []
-            hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector)
-            if fill:
-                hits = fill_context.fill(rows, space, hits, asked.only, asked.limit, now)
-        return self._counted(space, hits, ends) if asked.count_access else hits
+    def _of_topics(self, rows: Reader, space: Space, asked: Search, now: float) -> list[FoundRow]:
+        """Something for each topic that the query lists, by turns, best first."""
+        parts = topics.listed(asked.query)
+        found = [self._found(rows, space, replace(asked, query=part), now, None) for part in parts]
+        by_turns: dict[int, FoundRow] = {}
+        for turn in zip_longest(*found):
+            for hit in turn:
+                if hit is not None:
+                    by_turns.setdefault(hit.row.number, hit)
+        return sorted(list(by_turns.values())[: asked.limit], key=lambda hit: -hit.similarity)
 
     def _counted(self, space: Space | None, hits: list[FoundRow], ends: float) -> list[FoundRow]:
         if space and hits and (left := ends - time.monotonic()) > 0:
@@ -141,6 +159,16 @@ class Engine:
             with suppress(TransportError, StoreError), self._store.note(most=left) as rows:
                 rows.count_access(space, [hit.row.number for hit in hits])
         return hits
+
+    def former(self, place: Place, memory_id: str) -> list[Row]:
+        """The former statements that a memory may replace, the likeliest first."""
+        now = self._now()
+        with self._store.read(place.timeout) as rows:
+            space, new = resolve(rows, place, memory_id, now)
+            question = succession.question_for(new)
+            asked = Search(question, FORMER, threshold=0.0, count_access=False)
+            hits = search(rows, space, asked, now, self._codes.of(rows, space)) if question else []
+        return [hit.row for hit in hits if succession.replaces(new, hit.row)][:MOST_FORMER]
 
     def memory(self, place: Place, memory_id: str) -> Row:
         """One memory by its id, or by the id its sender gave it."""

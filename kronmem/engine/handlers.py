@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import dropwhile
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -18,9 +18,9 @@ from pydantic_core import to_json
 from kronmem.api import replies, requests, routes
 from kronmem.api.requests import EmptyRequest
 from kronmem.api.routes import AnyRoute, Route
-from kronmem.engine import serialize
+from kronmem.engine import asker, serialize
 from kronmem.engine.engine import ANY_TIME, Engine
-from kronmem.engine.recall import Search, is_general
+from kronmem.engine.recall import Search, Told, is_general
 from kronmem.engine.remembering import Place, RowChange
 from kronmem.engine.store import Filter, NewRow, Page, Row
 from kronmem.errors import InvalidRequestError
@@ -63,8 +63,12 @@ def _handles(
 
 @_handles(routes.UPSERT)
 @_handles(routes.REMEMBER)
-def _remember(engine: Engine, asked: Invocation[requests.RememberRequest]) -> replies.MemoryReply:
-    return _stored(engine, asked.place, [_draft(asked.body, asked.key)])[0]
+def _remember(engine: Engine, asked: Invocation[requests.RememberRequest]) -> replies.StoredReply:
+    stored = _stored(engine, asked.place, [_draft(asked.body, asked.key)])[0]
+    if not asked.body.may_replace:
+        return cast("replies.StoredReply", stored)  # the same without an optional field
+    former = engine.former(asked.place, stored["id"])
+    return {**stored, "may_replace": [serialize.memory(asked.place.agent, row) for row in former]}
 
 
 @_handles(routes.BATCH)
@@ -138,15 +142,25 @@ def _search(body: requests.RecallRequest) -> Search:
             until=_seconds(reserved.until),
         ),
         count_access=reserved.count_access,
+        exclude=frozenset(map(str.lower, reserved.exclude)),
+        fill=reserved.fill,
+        told=_told(reserved.told),
     )
+
+
+def _told(range_: requests.ToldRange | None) -> Told | None:
+    if range_ is None:
+        return None
+    return Told(range_.since.timestamp(), range_.until.timestamp(), range_.alone, range_.dated)
 
 
 @_handles(routes.INJECT_CONTEXT)
 def _inject_context(engine: Engine, asked: Invocation[requests.RecallRequest]) -> replies.ContextReply:
-    reserved = asked.body.kronmem
-    # Programs that know nothing of filling ask "general context" and expect the profile for it.
     search = _search(asked.body)
-    hits = engine.context(asked.place, search, fill=reserved.fill if reserved else is_general(search.query))
+    if is_general(search.query) and not asker.is_meant(search.query):
+        # Programs that know nothing of filling ask "general context" and expect the profile for it.
+        search = replace(search, query="", fill=search.fill if asked.body.kronmem else True)
+    hits = engine.recall(asked.place, search)
     context = serialize.context(hits)
     memories = [serialize.hit(asked.place.agent, hit) for hit in hits]
     return {"context_block": context, "context": context, "memories_used": len(hits), "memories": memories}

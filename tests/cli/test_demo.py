@@ -15,6 +15,7 @@ from kronmem import Client
 from kronmem.cli.app import app
 from kronmem.cli.demo import ASKING, TELLING, UNKNOWN, spoken
 from tests.services.kronmem import ServedKronmem
+from tests.snippets import DATE
 
 PLAYED = """\
 The first process: a team of two agents is told something.
@@ -31,10 +32,10 @@ That process has ended. A second one, with new agents and the same memory:
 
   ada       When do we ship the beta? And how do I like my answers?
   planner   → recall("how does Ada like her answers?")
-  memory    ← 1. [preference, just now] Ada prefers short answers
+  memory    ← 1. [preference, 2026-11-20] Ada prefers short answers
   planner   Nobody told me, but the team remembers: Ada prefers short answers.
   engineer  → recall("when does the beta ship?")
-  memory    ← 1. [decision, just now] The beta ships on Friday
+  memory    ← 1. [decision, 2026-11-20] The beta ships on Friday
   engineer  Nor me, but it is known: The beta ships on Friday.
 
 The memories are in {home}/memory.db; the model was a script, nothing left this machine. Next:
@@ -56,7 +57,7 @@ def test_without_autogen_it_plays_with_plain_tools_and_says_what_to_install(
     without_autogen: None, tmp_path: Path
 ) -> None:
     ended = CliRunner().invoke(app, ["demo"])
-    assert ended.stdout == PLAYED.replace("{home}", str(tmp_path / "home"))
+    assert DATE.sub("DATE", ended.stdout) == DATE.sub("DATE", PLAYED.replace("{home}", str(tmp_path / "home")))
     assert "pip install" in ended.stderr
     with Client() as client:
         assert len(list(client.memories("kronmem-demo"))) == 2
@@ -124,7 +125,7 @@ def test_with_autogen_a_real_team_says_the_same_twice(tmp_path: Path) -> None:
     for _ in range(2):
         ended = CliRunner().invoke(app, ["demo"])
         assert (ended.exit_code, ended.stderr) == (0, "")
-        assert ended.stdout == PLAYED.replace("{home}", str(tmp_path / "home"))
+        assert DATE.sub("DATE", ended.stdout) == DATE.sub("DATE", PLAYED.replace("{home}", str(tmp_path / "home")))
 
 
 def test_the_scripted_model_makes_nothing_up() -> None:
