@@ -6,7 +6,7 @@ the flows go the longer way then. A field that an older service ignores is asked
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from kronmem.api.version import HEADER
@@ -105,6 +105,8 @@ class RemoteService:
     """Of kronmem; None while no reply has shown one."""
     is_vendor: bool = False
     """A reply has shown that this is the vendor's own server."""
+    missing: set[str] = field(default_factory=lambda: set[str]())
+    """Abilities that a service of unknown version turned out to lack."""
     _header: str | None = None
 
     def learn(self, reply: Reply) -> None:
@@ -119,15 +121,16 @@ class RemoteService:
         """Has the service this ability? One that has shown neither version nor kind may have it."""
         if self.version is not None:
             return self.version >= ABILITIES[ability].since
-        return not self.is_vendor
+        return not self.is_vendor and ability not in self.missing
 
     def require(self, call: Call[T], reply: Reply | None = None) -> None:
         """Refuse a call that the service cannot do, by its kind or by its reply."""
         if (ability := ABILITIES.get(call.name)) is None:
             return
-        # A 404 in front of a service that has shown its version is a proxy's.
-        no_route = reply is not None and self.version is None and has_no_route(reply)
-        if no_route or not self.has(call.name):
+        if reply is not None and self.version is None and has_no_route(reply):
+            # A 404 in front of a service that has shown its version is a proxy's.
+            self.missing.add(call.name)
+        if not self.has(call.name):
             since = ".".join(map(str, ability.since))
             raise UnsupportedError(
                 f"{ability.words} needs a kronmem service of version {since} or newer: this one cannot do it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import format_datetime
@@ -79,8 +80,8 @@ class Steps:
         return self.flow.throw(answer) if isinstance(answer, TransportError) else self.flow.send(answer)
 
 
-def link(clock: Clock, *, version: tuple[int, ...] | None = None, **options: Any) -> Link:
-    return Link(clock, lambda: 1.0, RemoteService(Kronvex(), version), **options)
+def link(clock: Clock, *, version: tuple[int, ...] | None = None, missing: Iterable[str] = (), **options: Any) -> Link:
+    return Link(clock, lambda: 1.0, RemoteService(Kronvex(), version, missing=set(missing)), **options)
 
 
 def vendor_of(known: Link) -> Kronvex:
@@ -407,7 +408,7 @@ def test_a_refusal_keeps_the_breaker_closed() -> None:
 # ── flows and pages ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_service_without_batches_is_asked_one_by_one() -> None:
+def test_a_service_without_batches_is_asked_one_by_one_from_then_on() -> None:
     clock = Clock()
     known = link(clock)
     drafts = [calls.Draft("alice", f"id-{n}", f"text {n}") for n in range(2)]
@@ -416,18 +417,17 @@ def test_a_service_without_batches_is_asked_one_by_one() -> None:
         flows.remember_many(drafts, known, 10, []), clock, Reply(405, b'{"detail":"Method Not Allowed"}'), *stored
     )
     assert [memory.id for memory in played.run()] == ["m0", "m1"]
+    again = Steps(flows.remember_many(drafts, known, 10, []), clock, *stored)
+    assert len(again.run()) == 2
 
 
 def test_a_batch_that_breaks_half_way_says_what_was_stored() -> None:
     clock = Clock()
-    known = link(clock, retry=Retry(attempts=1))
+    known = link(clock, retry=Retry(attempts=1), missing=["remember_many"])
     drafts = [calls.Draft("alice", f"id-{n}", f"text {n}") for n in range(3)]
-    replies = (
-        Reply(405, b'{"detail":"Method Not Allowed"}'),
-        Reply(201, b'{"id":"m0","content":"t"}'),
-        Reply(402, b"{}"),
+    played = Steps(
+        flows.remember_many(drafts, known, 10, []), clock, Reply(201, b'{"id":"m0","content":"t"}'), Reply(402, b"{}")
     )
-    played = Steps(flows.remember_many(drafts, known, 10, []), clock, *replies)
     with pytest.raises(Exception, match="1 memories were stored") as caught:
         played.run()
     assert [memory.id for memory in caught.value.partial.values()] == ["m0"]  # type: ignore[attr-defined] # FanOutError

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kronmem.api.version import HEADER
 from kronmem.core import calls, flows, state
 from kronmem.core.exchange import Link
 from kronmem.core.wire import Reply
@@ -29,10 +30,20 @@ QUESTIONS: dict[str, Callable[[Link], Any]] = {
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_a_404_in_front_of_a_kronmem_service_is_an_error(name: str) -> None:
+def test_a_404_in_front_of_a_kronmem_service_is_an_error_and_teaches_nothing(name: str) -> None:
     clock = Clock()
     known = link(clock, version=(0, 2))
     played = Steps(QUESTIONS[name](known), clock, OF_A_PROXY)
     with pytest.raises(NotFoundError):
         played.run()
     assert len(played.requests) == 1
+    assert known.service.missing == set()
+
+
+def test_calls_that_a_service_lacked_are_tried_again_once_a_kronmem_answers() -> None:
+    clock = Clock()
+    upgraded = link(clock, missing=["history"])
+    row = b'{"id":"m1","content":"new"}'
+    assert len(Steps(flows.history("a", "m1", upgraded, 10.0), clock, Reply(200, row, {HEADER: "2"})).run()) == 1
+    two = Reply(200, b'{"memories":[%s,{"id":"m0","content":"old"}]}' % row, {HEADER: "2"})
+    assert len(Steps(flows.history("a", "m1", upgraded, 10.0), clock, two).run()) == 2
