@@ -34,7 +34,7 @@ if typing.TYPE_CHECKING:
     from kronmem.outbox.outbox import AsyncOutbox, Outbox
     from kronmem.settings import InsecureUrlWarning
     from kronmem.state import AsyncState, State
-    from kronmem.text.extract import extract_facts
+    from kronmem.text.extract import Fact, extract_facts
     from kronmem.text.redact import redact_secrets
     from kronmem.tools import MemoryTools, memory_tools
 
@@ -54,6 +54,7 @@ __all__ = [
     "DeadlineError",
     "Erasure",
     "Explanation",
+    "Fact",
     "FanOutError",
     "Health",
     "Hit",
@@ -108,6 +109,7 @@ _WHERE = {
     "TransportError": "errors",
     "UnavailableError": "errors",
     "UnsupportedError": "errors",
+    "Fact": "text.extract",
     "extract_facts": "text.extract",
     "AgentInfo": "models",
     "DeadLetter": "models",

@@ -9,7 +9,7 @@ from ag2.events import BaseEvent, ModelRequest, ModelResponse, TextInput
 from ag2.middleware import AgentTurn, BaseMiddleware, LLMCall, Middleware
 
 from kronmem import AsyncClient
-from kronmem.packs.capture import Extract, Utterance
+from kronmem.packs.capture import CaptureOption, Utterance
 from kronmem.packs.injected_block import clean_words
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.tool_fields import with_fields
@@ -20,9 +20,10 @@ class KronmemPlugin(Plugin):
     """Durable memory of one `agent_id` for AG2 agents; the same id means the same memory, in every process.
 
     Once a turn, the memories that fit the user's words are looked up; each model call of the turn sees them right
-    before those words, and the history never does. After the turn the user's words are stored, also when the model
-    failed, and the answer when it did not (`capture=False`: neither; a function from a text to the texts worth
-    keeping: only those). The model gets the tools remember, recall and forget (`tools=False`: none). `agent_id` and
+    before those words, and the history never does. `capture` stores after the turn what the user states, also when the
+    model failed, and what the agent decides when it did not ("auto"; "user": the former alone; "all": both whole
+    messages; False; or a function from a text to the texts worth keeping, awaitable or not, called with `role=` if it
+    has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none). `agent_id` and
     `session_id` may be callables, asked in every turn and every tool call: one plugin then serves many users.
     Several memories on one agent need a `prefix` each: of two tools with one name AG2 silently keeps the later.
 
@@ -42,7 +43,7 @@ class KronmemPlugin(Plugin):
         limit: int = 5,
         timeout: float = 2.0,
         tools: bool = True,
-        capture: bool | Extract = True,
+        capture: CaptureOption = "auto",
         prefix: str = "",
         ttl_days: int | None = None,
     ) -> None:
@@ -73,7 +74,7 @@ class MemoryMiddleware(BaseMiddleware):
             answer = await call_next(event, context)
         finally:  # not before: the turn would recall its own words
             await turn.keep(Utterance(words, "user", "user"))
-        await turn.keep(Utterance(clean_words(answer.content or ""), "assistant", "assistant"))
+        await turn.keep(Utterance(clean_words(answer.content or ""), "assistant", "assistant", before=(words,)))
         return answer
 
     async def on_llm_call(self, call_next: LLMCall, events: Sequence[BaseEvent], context: Context) -> ModelResponse:

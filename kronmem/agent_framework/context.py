@@ -9,7 +9,7 @@ from typing import Any
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
 
 from kronmem import AsyncClient
-from kronmem.packs.capture import Extract, Utterance
+from kronmem.packs.capture import CaptureOption, Utterance
 from kronmem.packs.injected_block import clean_words
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.turn_memory import TurnMemory
@@ -18,9 +18,10 @@ from kronmem.packs.turn_memory import TurnMemory
 class KronmemContextProvider(ContextProvider):
     """Durable memory of one `agent_id` for Agent Framework; the same id means the same memory, in every process.
 
-    Before a run, the memories that fit the user's words are shown to the model for that run only; the user's words
-    are stored before the model is asked, the answer after it (`capture=False`: neither; a function from a text to the
-    texts worth keeping: only those). The model gets the tools remember, recall and forget (`tools=False`: none).
+    Before a run, the memories that fit the user's words are shown to the model for that run only. `capture` stores what
+    the user states before the model is asked, and what the agent decides after it ("auto"; "user": the former alone;
+    "all": both whole messages; False; or a function from a text to the texts worth keeping, awaitable or not, called
+    with `role=` if it has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none).
     `agent_id` and `session_id` may be callables, asked in every run and every tool call: one provider then serves many
     users. A streamed run asks them where it is iterated. With a history provider, list that one first:
     `context_providers=[history, memory]` puts the block right before the newest question. Several memories on one
@@ -41,7 +42,7 @@ class KronmemContextProvider(ContextProvider):
         limit: int = 5,
         timeout: float = 2.0,
         tools: bool = True,
-        capture: bool | Extract = True,
+        capture: CaptureOption = "auto",
         prefix: str = "",
         ttl_days: int | None = None,
         source_id: str = "kronmem",
@@ -75,7 +76,9 @@ class KronmemContextProvider(ContextProvider):
         """Store the answer."""
         words = clean_words(context.response.text) if context.response is not None else ""
         if words:
-            await self._turns.begin().keep(Utterance(words, getattr(agent, "name", None) or "assistant", "assistant"))
+            name = getattr(agent, "name", None) or "assistant"
+            before = tuple(clean_words(message.text) for message in _newest(context.input_messages))
+            await self._turns.begin().keep(Utterance(words, name, "assistant", before=before))
 
     async def close(self) -> None:
         """Release the connections opened here; a client passed in stays open."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from kronmem.packs.dumped_config import KeyVariable
@@ -21,6 +23,7 @@ class KronMemoryConfig(BaseModel):
     limit: int = 5
     threshold: float | None = None
     timeout: float = 2.0
+    capture: bool | Literal["auto", "user", "all"] = False
     api_key_env: KeyVariable | None = None
 
 

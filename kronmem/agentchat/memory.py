@@ -6,6 +6,7 @@ The method that the framework calls by itself, `update_context`, never fails a r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from autogen_core import CancellationToken, Component
@@ -19,13 +20,15 @@ from kronmem.agentchat import injection
 from kronmem.agentchat.cancellation import until_cancelled
 from kronmem.agentchat.config import KronMemoryConfig
 from kronmem.agentchat.content import as_content, as_metadata, as_text
-from kronmem.packs.bounded_call import bounded_async
+from kronmem.agentchat.context_capture import ContextCapture
+from kronmem.packs.capture import CaptureOption, capture_rules
 from kronmem.packs.checks import check_limits
 from kronmem.packs.dumped_config import check_key, dumpable_url, key_variable
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_descriptions import ToolCoroutine
+from kronmem.packs.turn_memory import TimeBudget
 from kronmem.packs.warmup import load_engine_for, warm_up
 
 
@@ -34,7 +37,9 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     `agent_id` and `session_id` may be callables, asked at every call in the caller's context: one object then serves
     many users. It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its
-    own reads, writes and `clear` are within that session. `timeout` is how many seconds a call may take. Nothing is
+    own reads, writes and `clear` are within that session. With `capture` it also stores what users state and the agent
+    decides ("auto"; "user", "all" or a function as in `remember_run`), read from the model context when the agent is
+    asked; the last answer of a chat is stored when it goes on. `timeout` is how many seconds a call may take. Nothing is
     opened before the first call, and `close` releases only a client opened here: one passed in stays open.
     May be used from one event loop after another.
     """
@@ -52,6 +57,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         limit: int = 5,
         threshold: float | None = None,
         timeout: float = 2.0,
+        capture: CaptureOption = False,
         client: AsyncClient | None = None,
     ) -> None:
         check_limits(limit, timeout, threshold)
@@ -62,6 +68,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         self._limit, self._threshold = limit, threshold
         self._tools: dict[str, MemoryTools[ToolCoroutine]] = {}
         self._log = LogOnce(str(self._memory))
+        self._capture, rules = capture, capture_rules(capture)
+        self._captured = ContextCapture(self._memory, rules) if rules else None
 
     def __repr__(self) -> str:
         agent_id, session_id = (
@@ -93,10 +101,13 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         the result is empty, and AutoGen emits no MemoryQueryEvent for the turn. Cancellation propagates.
         """
         found: list[MemoryContent] = []
+        budget = TimeBudget(self._memory.timeout)
         try:
             warm_up(self.agent_memory)
             await load_engine_for(self.agent_memory.client)  # before the deadline begins
-            found = await bounded_async(lambda: self._inject(model_context), self._memory.timeout)
+            found = await budget.spend(partial(self._inject, model_context), last=self._captured is None)
+            if self._captured is not None:  # after the recall: a turn does not recall its own words
+                await budget.spend(partial(self._captured.take, model_context), last=True)
         except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
             self._log.failed(error)
         return UpdateContextResult(memories=MemoryQueryResult(results=found))
@@ -179,6 +190,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         """The config of a dump, without any secret; `ConfigError` where that cannot be promised."""
         if self._memory.given is not None:
             raise ConfigError("a memory made with client= cannot be dumped, for a client may hold a key: use url=")
+        if callable(self._capture):
+            raise ConfigError('a memory whose capture= is a function cannot be dumped: use capture="auto"')
         agent_id, session_id = self._memory.agent_id, self._memory.session_id
         if callable(agent_id) or callable(session_id):
             raise ConfigError("a memory with a callable id cannot be dumped: load one with a fixed id for each user")
@@ -190,6 +203,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
             limit=self._limit,
             threshold=self._threshold,
             timeout=self._memory.timeout,
+            capture=self._capture,
             api_key_env=key_variable(self._memory.url),
         )
 
@@ -205,6 +219,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
             limit=config.limit,
             threshold=config.threshold,
             timeout=config.timeout,
+            capture=config.capture,
         )
 
     def _to_config(self) -> KronMemoryConfig:

@@ -12,7 +12,7 @@ import anyio
 
 from kronmem.errors import DeadlineError
 from kronmem.packs.bounded_call import bounded_async
-from kronmem.packs.capture import AsyncCapture, CaptureRules, Extract, Utterance
+from kronmem.packs.capture import AsyncCapture, CaptureOption, Utterance, capture_rules
 from kronmem.packs.checks import check_capture, check_limits, check_ttl_days
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
@@ -29,7 +29,7 @@ T = TypeVar("T")
 class TurnMemory:
     """The memory behind a provider or plugin. No hook raises, and none outlasts the timeout; a failure is logged once.
 
-    `capture` may be a function from a text to the texts worth keeping, such as `extract_facts`.
+    `capture` is "auto", "user", "all", False or a function from a text to the texts worth keeping.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TurnMemory:
         memory: LazyMemory,
         *,
         limit: int = 5,
-        capture: bool | Extract = True,
+        capture: CaptureOption = "auto",
         prefix: str = "",
         ttl_days: int | None = None,
     ) -> None:
@@ -46,10 +46,10 @@ class TurnMemory:
         self.memory, self.limit, self._prefix = memory, limit, prefix
         self.log = LogOnce(str(memory))
         self.capture_log = LogOnce(f"capture into the {memory}")
-        if capture:
+        rules = capture_rules(capture, check_ttl_days(ttl_days))
+        if rules:
             check_capture(memory.get())
-        rules = CaptureRules(capture if callable(capture) else None, ttl_days=check_ttl_days(ttl_days))
-        self.capture = AsyncCapture(rules, memory.timeout, self.capture_log) if capture else None
+        self.capture = AsyncCapture(rules, memory.timeout, self.capture_log) if rules else None
 
     def begin(self) -> Turn:
         """Begin a turn of the user of this moment; without one nothing is recalled and nothing stored."""
