@@ -37,11 +37,11 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     `agent_id` and `session_id` may be callables, asked at every call in the caller's context: one object then serves
     many users. It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its
-    own reads, writes and `clear` are within that session. With `capture` it also stores what users state and the agent
-    decides ("auto"; "user", "all" or a function as in `remember_run`), read from the model context when the agent is
-    asked; the last answer of a chat is stored when it goes on. `timeout` is how many seconds a call may take. Nothing is
-    opened before the first call, and `close` releases only a client opened here: one passed in stays open.
-    May be used from one event loop after another.
+    own reads, writes and `clear` are within that session. With `capture` it also stores what users state and the
+    agent decides ("auto"; "user", "all" or a function, as in the other packs), read from the model context when the
+    agent is asked; the last answer of a chat is stored when it goes on. `timeout` is how many seconds a call may
+    take. Nothing is opened before the first call, and `close` releases only a client opened here: one passed in stays
+    open. May be used from one event loop after another.
     """
 
     component_config_schema = KronMemoryConfig

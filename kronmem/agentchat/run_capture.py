@@ -46,11 +46,11 @@ async def remember_run(
     """
     check_ttl_days(ttl_days)
     rules, spoken = CaptureRules(extract or "auto"), list(_messages(result, sources, tool_output))
-    facts: dict[str, _Found] = {}
+    facts: dict[str, _RunMemory] = {}
     for at, said in enumerate(spoken):
         for text in await _found(rules, said, spoken[:at]):
             if text.strip():
-                facts.setdefault(text.casefold(), _Found(text, said))
+                facts.setdefault(text.casefold(), _RunMemory(text, said))
     for fact in facts.values():
         await _store(memory, fact, ttl_days)
     return len(facts)
@@ -72,9 +72,14 @@ class _RunMessage:
             return "tool"
         return "user" if self.source == "user" else "assistant"
 
+    @property
+    def is_output(self) -> bool:
+        """Whether these are the words of a tool or a page."""
+        return self.role == "tool" or (self.role == "assistant" and self.message_type == "MultiModalMessage")
+
 
 @dataclass(frozen=True)
-class _Found:
+class _RunMemory:
     text: str
     said: _RunMessage
 
@@ -117,18 +122,19 @@ def _text(message: object, tool_output: bool) -> str:
 
 async def _found(rules: CaptureRules, said: _RunMessage, earlier: Sequence[_RunMessage]) -> Texts:
     before = tuple(one.text for one in earlier if one.source != said.source)
-    # What a tool gave back states what its pages state: read only when asked for, and then by the rules for a user.
-    role: Role = "user" if said.role == "tool" and not rules.waits else said.role
+    # Asked for, the output of tools is read by the rules for a user: it states, and decides nothing.
+    role: Role = "user" if said.is_output and not rules.waits else said.role
     found = rules.find(Utterance(said.text, said.source, role, before=before))
     return await found if isinstance(found, Awaitable) else found
 
 
-async def _store(memory: KronMemory, fact: _Found, ttl_days: int | None) -> None:
-    said = fact.said
-    name = "\n".join([memory.agent_id, memory.session_id or "", said.place, said.source, fact.text])
+async def _store(memory: KronMemory, fact: _RunMemory, ttl_days: int | None) -> None:
+    said, kind = fact.said, fact.text.memory_type if isinstance(fact.text, Fact) else "fact"
+    parts = [memory.agent_id, memory.session_id or "", said.place, said.source, fact.text]
+    name = "\n".join(parts if kind == "fact" else [*parts, kind])  # the ids of 0.2, which knew facts alone
     await memory.agent_memory.remember_later(
         str(fact.text),
-        fact.text.memory_type if isinstance(fact.text, Fact) else "fact",
+        kind,
         # "speaker" is named in prompts as the origin; "source" is AutoGen's word for it.
         metadata={"source": said.source, "speaker": said.source, "message_type": said.message_type},
         memory_id=str(uuid.uuid5(_NAMESPACE, name)),

@@ -53,7 +53,7 @@ def _show(agent: ConversableAgent, block: str | None) -> None:
 
 
 class MemoryAgent(ConversableAgent):
-    """A ConversableAgent that recalls before it replies, and keeps of what it receives and sends as `attach_memory` does.
+    """A ConversableAgent that recalls before it replies, and keeps of its messages what `attach_memory` keeps.
 
     Without `memory` it uses the default store of this machine or environment, as `Client().agent(agent_id)` does; all
     agents of a process share one client for it, and `close` gives it back. `memory_query` also puts the memories about

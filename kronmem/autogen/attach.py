@@ -159,7 +159,7 @@ def attach(
     ttl_days: int | None,
     listens: bool = True,
 ) -> Attachment:
-    """The same without any I/O, for constructors; one that captures what its agent receives by itself does not listen."""
+    """The same without any I/O, for constructors; without `listens` the agent reports itself what it receives."""
     check_blocking(memory)
     check_limits(limit, timeout)
     rules = capture_rules(capture, check_ttl_days(ttl_days), min_length=min_length, awaits=False)

@@ -69,7 +69,8 @@ LOWER_GOES_ON = frozenset(
 LEAD_IN = any(
     r"(?:hi|hello|hey|dear)(?: (?:there|all|everyone|team|folks))?\s?[,!.]\s?",
     r"(?:ok|okay|well|so|also|and|but|oh|ah|btw|by the way|anyway|anyways|yes|yeah|yep|nope|sure"
-    r"|no(?=\s?[,!:;–—-]| (?:i|i'm|it|it's|we|we're|my|our|he|she|they|that|the)\b)|right|actually|plus|hmm|um|great|good point|nice|additionally|furthermore|besides|in fact"
+    r"|no(?=\s?[,!:;–—-]| (?:i|i'm|it|it's|we|we're|my|our|he|she|they|that|the)\b)|right|actually|plus|hmm|um|great"
+    r"|good point|nice|additionally|furthermore|besides|in fact"
     r"|honestly|to be clear)\b\s?[,!:;–—-]?\s",
 )
 REMEMBER = any(
@@ -254,24 +255,33 @@ LASTED = r"\b(?:since (?:\w+ )?(?:19|20)\d\d|for (?:[\w-]+ ){1,3}(?:years|decade
 
 # How the assistant is to write: what "No bullet lists!" and "Emojis, never." are about.
 STYLE = words(
-    r"bullets? bullet_points? lists? emojis? emoticons tables? headings? headers? markdown jargon small_talk pep_talks?"
-    r" exclamation_marks? adverbs? passive_voice filler fluff apologies disclaimers? preambles? abbreviations? acronyms?"
+    r"bullets? bullet_points? lists? emojis? emoticons tables? headings? headers? markdown jargon small_talk"
+    r" pep_talks?"
+    r" exclamation_marks? adverbs? passive_voice filler fluff apologies disclaimers? preambles? abbreviations?"
+    r" acronyms?"
     r" semicolons? em[- ]dashes hyphens puns jokes buzzwords clich[eé]s? hashtags spoilers footnotes summaries"
     r" introductions? intros? greetings flattery comments docstrings type_hints print_statements long_answers"
 )
 NOT_THIS_TIME = r"(?!.{0,80}\b(?:this|that|these|those|it|the (?:first|second|third|last|other|new|old|next|same))\b)"
 ORDER = any(
-    rf"(?:please )?no (?:more )?(?:[\w-]+ ){{0,2}}{STYLE}(?: (?:please|anymore|ever|at all)|,? (?:in|with|for) (?:your|my|any"
-    r"|code|answers?|replies|commits?|emails?|drafts?)\b[\w ]{0,30}(?:, .{1,80})?|, (?!or\b|and\b)[\w '-]{2,40})?[.!]*$",
-    rf"(?:please )?(?:use|write|spell|answer|reply|respond|speak|format|talk|indent|quote|count|measure|give me|call it)"
+    rf"(?:please )?no (?:more )?(?:[\w-]+ ){{0,2}}{STYLE}(?: (?:please|anymore|ever|at all)|,? (?:in|with"
+    rf"|for) (?:your|my|any"
+    r"|code|answers?|replies|commits?|emails?|drafts?)\b[\w ]{0,30}(?:, .{1,80})?|, (?!or\b"
+    r"|and\b)[\w '-]{2,40})?[.!]*$",
+    rf"(?:please )?(?:use|write|spell|answer|reply|respond|speak|format|talk|indent|quote|count|measure|give me"
+    rf"|call it)"
     rf" {NOT_THIS_TIME}(?:(?:in|with) )?[^,;]{{2,50}}?(?:,? (?:and )?(?:not|never)|,? instead of|,? rather than) \S",
-    r"(?!(?:yes|no|ok|okay|works?|sorry|thanks|hmm|well|sure|maybe|now|today|right|good|fine|nice|it|that|this|done|still"
-    r"|probably)\b)(?:[\w/+#-]+ ){0,3}[\w/+#-]+, (?:not|never) (?!(?:the|an?|sure|urgent|now|yet|today|needed|necessary|bad|working"
+    r"(?!(?:yes|no|ok|okay|works?|sorry|thanks|hmm|well|sure|maybe|now|today|right|good|fine|nice|it|that|this|done"
+    r"|still"
+    r"|probably)\b)(?:[\w/+#-]+ ){0,3}[\w/+#-]+, (?:not|never) (?!(?:the|an?|sure|urgent|now|yet|today|needed"
+    r"|necessary|bad|working"
     r"|really|quite|that|this|it|you|me|him|her|them|so|too|very|even|only|just|always|here|there|again|ready|done"
     r"|finished|found|because|as|to|for|with|by|on|at|in|from|until|before|after|any\w*|much|many|enough|good|great"
-    r"|possible|allowed|available|included|great|before|like|knowing|\w+ing|\w+ed)\b)(?:[\w/+#-]+ ){0,3}[\w/+#-]+(?:,? please)?"
+    r"|possible|allowed|available|included|great|before|like|knowing|\w+ing"
+    r"|\w+ed)\b)(?:[\w/+#-]+ ){0,3}[\w/+#-]+(?:,? please)?"
     r"[.!]*$",
-    r"(?:from (?:now|today)(?: on\b|(?! on\b))|(?:going|moving) forward(?=,)),? (?:please )?(?!(?:i|we|my|our|the|it|he|she|they|"
+    r"(?:from (?:now|today)(?: on\b|(?! on\b))|(?:going|moving) forward(?=,)),? (?:please )?(?!(?:i|we|my|our|the|it"
+    r"|he|she|they|"
     r"this|that|all|every\w*|no)\b)(?-i:[a-z])\w+ \S",
 )
 """What the writer wants from now on, said as an order."""
@@ -281,7 +291,8 @@ LEANING = any(
 )
 """A sentence that cannot be understood without the one before it."""
 BLOCKED = any(
-    r"(?:the |our |my )?(?:[\w/&'-]+ ){1,4}(?:is|are) (?:(?:still|currently|now|all) )*(?:blocked|held up|on hold|stuck|waiting)"
+    r"(?:the |our |my )?(?:[\w/&'-]+ ){1,4}(?:is|are) (?:(?:still|currently|now|all) )*(?:blocked|held up|on hold"
+    r"|stuck|waiting)"
     r" (?:by|on|for|because of|until) (?:(?:the|our|a|an) )?(?:(?:ticket|issue|bug|pr|story|task) )?"
     r"(?:(?-i:[A-Z]{2,10}-\d+|#\d+)|(?:[\w-]+ )?(?:ticket|review|approval|legal|audit|sign-?off|vendor|client|customer"
     r"|contract|budget|licen[cs]e|permit|delivery)\b)",
@@ -360,7 +371,8 @@ IDENTITY = Rules(
 )
 TEAM = Rules(
     # a correction: the same thing with another number, date or name
-    r"(?:it's|it is|it was|that's|there are|they're|we're) (?:\w+ )?(?-i:[A-Z\d])[^,;]{0,40},? not (?:\w+ )?(?-i:[A-Z\d])",
+    r"(?:it's|it is|it was|that's|there are|they're"
+    r"|we're) (?:\w+ )?(?-i:[A-Z\d])[^,;]{0,40},? not (?:\w+ )?(?-i:[A-Z\d])",
     rf"we {OFTEN}(?!{NOT_A_HABIT})[a-z]+(?: (?:on|in|at|with|from|to|for|out))? (?!{VAGUE}|well\b"
     rf"|(?:later|soon|again|here|there|together)\b|the\b(?! {CAPITAL})|an? (?:\w+ ){{0,2}}(?:loop|list|dict"
     r"|dictionary|array|variable|function|class|counter|regex|model)\b)\S",

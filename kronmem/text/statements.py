@@ -29,7 +29,8 @@ def statements(text: str, role: str = "user", before: Sequence[str] = ()) -> lis
     """Find the statements of a message that are worth keeping, as written, each with the type that the rules know.
 
     `role` is that of the speaker, "user" or "assistant"; other roles state nothing. `before` are earlier messages of
-    the others in the chat: an assistant that only repeats them has stated nothing. The type is "interaction" where no rule knows it.
+    the others in the chat: an assistant that only repeats them has stated nothing. The type is "interaction" where no
+    rule knows it.
     """
     words = without_fences(text)
     if role == "assistant":

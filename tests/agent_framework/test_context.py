@@ -29,7 +29,7 @@ async def client() -> AsyncIterator[AsyncClient]:
 
 
 def provider(client: AsyncClient, agent_id: Any = "ada", **options: Any) -> KronmemContextProvider:
-    return KronmemContextProvider(agent_id, client=client, **{"timeout": PATIENT, **options})
+    return KronmemContextProvider(agent_id, client=client, **{"timeout": PATIENT, "capture": "all", **options})
 
 
 def agent(model: Scripted, *providers: Any) -> Agent[Any]:

@@ -46,7 +46,7 @@ def test_five_chats_wait_for_memory_at_the_same_time_and_the_loop_for_none(kind:
         def made(number: int) -> Any:
             if kind == "attached":
                 helper = assistant(server, f"helper-{number}")
-                attach_memory(client.agent("ann"), helper, timeout=60)
+                attach_memory(client.agent("ann"), helper, timeout=60, capture="all")
                 return helper
             options = {"llm_config": server.llm_config(), "human_input_mode": "NEVER"}
             memory = client.agent("ann" if kind == "MemoryAgent" else lambda: "ann")
@@ -129,7 +129,7 @@ def test_a_store_that_hangs_stalls_neither_the_loop_nor_a_second_message() -> No
         client = Client("sqlite://", transport=Hanging())  # type: ignore[arg-type] # as much of one as is needed
         helper, ann = assistant(server), user(default_auto_reply="And which tea do you drink?")
         with persisted_chat(Client.local(":memory:").state("ann"), "chat", helper, ann):
-            attach_memory(client.agent("ann"), [helper, ann], timeout=0.3)
+            attach_memory(client.agent("ann"), [helper, ann], timeout=0.3, capture="all")
             assert asyncio.run(main(helper, ann)) > 20, "the loop went on while memory hung"
         assert len(server.prompts) == 3
         release.set()
@@ -176,7 +176,7 @@ def test_what_was_said_in_an_async_chat_is_stored_before_the_model_is_asked() ->
 
         with OpenAIServer(model) as server:
             helper, ann = assistant(server), user(default_auto_reply="And which tea do you drink?")
-            attach_memory(client.agent("ann"), [helper, ann], timeout=60)
+            attach_memory(client.agent("ann"), [helper, ann], timeout=60, capture="all")
 
             async def main() -> int:
                 await ann.a_initiate_chat(helper, message="Which tea do I drink?", max_turns=2, silent=True)

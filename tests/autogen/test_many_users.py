@@ -52,7 +52,7 @@ class House:
         memory = client.agent(current_user.get)
         self.assistants = [assistant(server, f"assistant-{number}") for number in range(2)]
         self.people = {f"user-{number:02}": user(f"user-{number:02}") for number in range(users)}
-        self.attachment = attach_memory(memory, [*self.assistants, *self.people.values()], timeout=60)
+        self.attachment = attach_memory(memory, [*self.assistants, *self.people.values()], timeout=60, capture="all")
         for helper in self.assistants:
             for person in self.people.values():
                 register_memory(memory, caller=helper, executor=person)

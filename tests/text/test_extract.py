@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kronmem.text import extract
 from kronmem.text.extract import extract_facts
 from kronmem.text.fence import fence
+from kronmem.text.sentences import MAX_TEXT_CHARS
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "facts.json"
 
@@ -165,7 +165,7 @@ def test_recalled_memories_are_not_learned_again() -> None:
 
 def test_a_sentence_beyond_the_cap_and_text_beyond_the_cap_are_left() -> None:
     assert extract_facts("I prefer " + "very " * 100 + "strong tea.") == []
-    assert extract_facts("x " * (extract.MAX_TEXT_CHARS // 2) + "\nI prefer tea.") == []
+    assert extract_facts("x " * (MAX_TEXT_CHARS // 2) + "\nI prefer tea.") == []
 
 
 @pytest.mark.parametrize(
