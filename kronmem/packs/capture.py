@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
@@ -238,6 +238,14 @@ class AsyncCapture:
         else:  # a plain function of the user's may block: that takes its own time, not the event loop's
             found = await to_thread.run_sync(partial(_listed, self._rules, said), abandon_on_cancel=True)
         return await found if isinstance(found, Awaitable) else found
+
+
+def _at_once(found: Texts | Awaitable[Texts]) -> Texts:
+    if not isinstance(found, Awaitable):
+        return found
+    if isinstance(found, Coroutine):
+        found.close()  # it would warn that it was never awaited
+    raise ConfigError("capture= gave an awaitable, which a blocking chat cannot await: pass a plain function")
 
 
 def _listed(rules: CaptureRules, said: Utterance) -> Texts | Awaitable[Texts]:

@@ -107,7 +107,7 @@ async def test_capture_may_be_off_or_keep_only_facts(client: AsyncClient) -> Non
     await agent(Scripted("I see."), provider(client, "facts", capture=extract_facts)).run(text)
     assert await stored(client, "off") == []
     assert [(one.content, one.memory_type) for one in await stored(client, "facts")] == [
-        ("I prefer green tea.", "fact")
+        ("I prefer green tea.", "preference")
     ]
 
 

