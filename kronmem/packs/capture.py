@@ -205,11 +205,7 @@ class Capture:
 
     def _store(self, memory: AgentMemory, said: Utterance) -> None:
         with self._log.swallowing():  # the next utterance is still to be stored
-            texts = self._rules.find(said)
-            if isinstance(texts, Awaitable):
-                raise ConfigError(
-                    "capture= gave an awaitable, which a blocking chat cannot await: pass a plain function"
-                )
+            texts = _at_once(self._rules.find(said))
             for one in self._rules.memories(said, texts, memory.agent_id, memory.session_id):
                 one.store(memory)
         self._behind = False
