@@ -21,7 +21,7 @@ from kronmem.core.redaction import Redact
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
-from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
+from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import AsyncOutbox
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.state import AsyncState
@@ -320,6 +320,8 @@ class AsyncClient:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> list[Hit]:
         """Find the memories that answer `query` by their words or their meaning, best first.
 
@@ -327,6 +329,9 @@ class AsyncClient:
         An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the
         embedded engine 100; a larger `limit` is refused. `since` (included) and `until` (not) bound `created_at`; a
         time without a zone is local. `count_access=False` looks without raising the score.
+        `exclude` are ids of memories that you have already: they and near duplicates of them are in no answer and take
+        no place of `limit`. `fill="profile"` puts the standing notes (pinned memories and preferences) before the hits.
+        A question about the asker ("Who am I?") is answered by the profile.
         """
         return await self._run(
             self._wiring.recall(
@@ -335,6 +340,8 @@ class AsyncClient:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -357,13 +364,15 @@ class AsyncClient:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> list[list[Hit]]:
         """Ask many questions at once; the answers come in the order of the questions.
 
         The deadline holds for each question. If some fail, the others still arrive: `FanOutError` carries them by
         position, with the causes.
         """
-        tags = inputs.tags(tags)
+        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
         asked = {
             position: self._wiring.recall(
                 agent_id,
@@ -371,6 +380,8 @@ class AsyncClient:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -397,13 +408,15 @@ class AsyncClient:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> dict[str, list[Hit]]:
         """Ask many agents one question at once; the answers come by agent id.
 
         The deadline holds for each agent. If some fail, the others still arrive: `FanOutError` carries them by agent
         id, with the causes.
         """
-        tags = inputs.tags(tags)
+        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
         asked = {
             agent_id: self._wiring.recall(
                 agent_id,
@@ -411,6 +424,8 @@ class AsyncClient:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -435,13 +450,16 @@ class AsyncClient:
         max_chars: int | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-        fill: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = True,
     ) -> str:
         """Make a block of text for a prompt: pinned memories, those that fit `query`, then the profile up to `limit`.
 
         The profile is preferences, decisions and the newest memories; filters hold for all of it, and "" means that
-        nothing passes them. `fill=False` takes only the memories that fit. The block is fenced and says that it is
-        data; `max_chars` bounds the whole block, and memories that do not fit into it are left out.
+        nothing passes them. `fill=False` takes only the memories that fit, `fill="profile"` puts the standing notes
+        before them. `exclude` leaves out memories that you have already, by id, and near duplicates of them. The block
+        is fenced and says that it is data; `max_chars` bounds the whole block, and memories that do not fit into it are
+        left out.
         """
         return await self._run(
             self._wiring.inject_context(
@@ -449,6 +467,7 @@ class AsyncClient:
                 query,
                 limit,
                 max_chars,
+                exclude,
                 fill,
                 memory_type=memory_type,
                 session_id=session_id,

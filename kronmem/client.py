@@ -20,7 +20,7 @@ from kronmem.core.redaction import Redact
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
-from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
+from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
@@ -281,6 +281,8 @@ class Client:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> list[Hit]:
         """Find the memories that answer `query` by their words or their meaning, best first.
 
@@ -288,6 +290,9 @@ class Client:
         An agent without memories yields an empty list, not an error. Services answer at most 20 hits, the
         embedded engine 100; a larger `limit` is refused. `since` (included) and `until` (not) bound `created_at`; a
         time without a zone is local. `count_access=False` looks without raising the score.
+        `exclude` are ids of memories that you have already: they and near duplicates of them are in no answer and take
+        no place of `limit`. `fill="profile"` puts the standing notes (pinned memories and preferences) before the hits.
+        A question about the asker ("Who am I?") is answered by the profile.
         """
         return self._run(
             self._wiring.recall(
@@ -296,6 +301,8 @@ class Client:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -318,13 +325,15 @@ class Client:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> list[list[Hit]]:
         """Ask many questions at once; the answers come in the order of the questions.
 
         The deadline holds for each question. If some fail, the others still arrive: `FanOutError` carries them by
         position, with the causes.
         """
-        tags = inputs.tags(tags)
+        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
         asked = {
             position: self._wiring.recall(
                 agent_id,
@@ -332,6 +341,8 @@ class Client:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -358,13 +369,15 @@ class Client:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
     ) -> dict[str, list[Hit]]:
         """Ask many agents one question at once; the answers come by agent id.
 
         The deadline holds for each agent. If some fail, the others still arrive: `FanOutError` carries them by agent
         id, with the causes.
         """
-        tags = inputs.tags(tags)
+        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
         asked = {
             agent_id: self._wiring.recall(
                 agent_id,
@@ -372,6 +385,8 @@ class Client:
                 limit,
                 threshold,
                 count_access,
+                exclude,
+                fill,
                 memory_type=memory_type,
                 session_id=session_id,
                 tags=tags,
@@ -396,13 +411,16 @@ class Client:
         max_chars: int | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-        fill: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = True,
     ) -> str:
         """Make a block of text for a prompt: pinned memories, those that fit `query`, then the profile up to `limit`.
 
         The profile is preferences, decisions and the newest memories; filters hold for all of it, and "" means that
-        nothing passes them. `fill=False` takes only the memories that fit. The block is fenced and says that it is
-        data; `max_chars` bounds the whole block, and memories that do not fit into it are left out.
+        nothing passes them. `fill=False` takes only the memories that fit, `fill="profile"` puts the standing notes
+        before them. `exclude` leaves out memories that you have already, by id, and near duplicates of them. The block
+        is fenced and says that it is data; `max_chars` bounds the whole block, and memories that do not fit into it are
+        left out.
         """
         return self._run(
             self._wiring.inject_context(
@@ -410,6 +428,7 @@ class Client:
                 query,
                 limit,
                 max_chars,
+                exclude,
                 fill,
                 memory_type=memory_type,
                 session_id=session_id,

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+Fill = bool | Literal["profile"]
+"""What stands around the hits of a question: nothing, all that fills a context up, or the standing notes."""
 
 
 class _Model(BaseModel):
@@ -37,6 +41,8 @@ class Memory(_Model):
     """The id of the memory that took its place; None for a current one."""
     access_count: int = 0
     deduplicated: bool = False
+    may_replace: tuple[Memory, ...] = ()
+    """Former statements that this one may replace; filled by a `remember` that asks for it."""
     queued: bool = False
     """True: on disk in the outbox, not yet at the service, so not yet recalled."""
 
@@ -63,6 +69,12 @@ class Hit(_Model):
 
     filled: bool = False
     """True: nothing about it fits the question; it fills a context up."""
+
+    standing: bool = False
+    """True: pinned, or a preference, and shown beside any question (`fill="profile"`); or part of a profile."""
+
+    earlier: bool = False
+    """True: a later memory about the same thing stands directly before this one."""
 
     explanation: Explanation | None = None
     """The parts that `similarity` is made of; None if it fills a context up, or if the service does not tell."""

@@ -30,7 +30,7 @@ from kronmem.core.redaction import Redact, redacted
 from kronmem.core.retries import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
-from kronmem.models import Health, Hit, Memory
+from kronmem.models import Fill, Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
 from kronmem.transport.call_spans import Tracer
 from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
@@ -240,12 +240,24 @@ class Wiring:
         limit: int,
         threshold: float | None,
         count_access: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = False,
         **filters: Unpack[ReadFilters],
     ) -> Call[list[Hit]]:
         """Check and redact a question."""
         within, most = calls.memory_filter(**filters), self.link.most_hits
         query = self.redacted(query)
-        return calls.recall(agent_id, query, limit, within, threshold, most=most, count_access=count_access)
+        return calls.recall(
+            agent_id,
+            query,
+            limit,
+            within,
+            threshold,
+            most=most,
+            count_access=count_access,
+            exclude=exclude,
+            fill=fill,
+        )
 
     def inject_context(
         self,
@@ -253,13 +265,14 @@ class Wiring:
         query: str,
         limit: int,
         max_chars: int | None,
-        fill: bool = True,
+        exclude: Iterable[str] = (),
+        fill: Fill = True,
         **filters: Unpack[ReadFilters],
     ) -> Call[str]:
         """Check and redact the question that a context is made for."""
         within, most = calls.memory_filter(**filters), self.link.most_hits
         query = query if inputs.blank(query) else self.redacted(query)
-        return calls.inject_context(agent_id, query, limit, within, max_chars, most=most, fill=fill)
+        return calls.inject_context(agent_id, query, limit, within, max_chars, most=most, exclude=exclude, fill=fill)
 
     def check_open(self) -> None:
         """Refuse a call of a client that was closed, whoever made its transport."""

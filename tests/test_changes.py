@@ -330,7 +330,7 @@ def test_an_erasure_that_a_reader_holds_up_ends_within_the_deadline_and_is_not_c
 
 def test_what_is_restored_is_what_an_export_holds() -> None:
     assert set(RestoredMemory.model_fields) == calls._RESTORED  # pyright: ignore[reportPrivateUsage]
-    assert set(Memory.model_fields) - calls._RESTORED == {"agent_id", "deduplicated", "queued"}  # pyright: ignore[reportPrivateUsage]
+    assert set(Memory.model_fields) - calls._RESTORED == {"agent_id", "deduplicated", "may_replace", "queued"}  # pyright: ignore[reportPrivateUsage]
 
 
 DROPPED: list[tuple[str, Any]] = [

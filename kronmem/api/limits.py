@@ -21,6 +21,8 @@ MAX_PAGE = 1000
 """Memories of one page of a listing."""
 MAX_HITS = 100
 """Hits of one recall: Kronvex has 20; more than a hundred fit into no prompt and are a listing."""
+MAX_EXCLUDED = 1000
+"""Ids that a recall leaves out: the memories of a long prompt, ten times over."""
 MAX_TAGS = 100
 """Our own bound: every tag of a memory is one row of the index."""
 

@@ -54,6 +54,8 @@ class ScoresReply(TypedDict):
     score: float
     excerpt: str
     filled: bool
+    standing: bool
+    earlier: bool
     explanation: ExplanationReply | None
 
 

@@ -21,6 +21,7 @@ from pydantic_core import from_json, to_json
 
 from kronmem.api import ids, limits
 from kronmem.api.validators import DeferredModel, Validator
+from kronmem.models import Fill
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -100,6 +101,11 @@ Key = Annotated[str, Field(min_length=1, max_length=limits.MAX_KEY), AfterValida
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
 Limit = Annotated[int, Field(ge=1, le=limits.MAX_HITS)]
 Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Excluded = Annotated[
+    tuple[Annotated[str, Field(pattern=ids.UUID_PATTERN)], ...],
+    Field(max_length=limits.MAX_EXCLUDED),
+    at_most(limits.MAX_EXCLUDED),
+]
 
 
 class RequestModel(DeferredModel):
@@ -213,7 +219,8 @@ class ReservedSearch(RequestModel):
     since: Time | None = None
     until: Time | None = None
     count_access: bool = True
-    fill: bool = False
+    exclude: Excluded = ()
+    fill: Fill = False
 
 
 class RecallRequest(RequestModel):

@@ -15,7 +15,7 @@ from kronmem import (
     Memory,
 )
 
-FIELDS = frozenset(Memory.model_fields) - {"deduplicated", "queued"}
+FIELDS = frozenset(Memory.model_fields) - {"deduplicated", "may_replace", "queued"}
 """A memory in JSON, with all that `import` needs to make it again: not how it is being delivered."""
 
 # A terminal would obey them; a memory may hold whatever a visitor typed.

@@ -21,7 +21,7 @@ from kronmem.core.kronvex_calls import JSON, PER_PAGE
 from kronmem.core.steps import Asker, Flow
 from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
-from kronmem.models import AgentInfo, Erasure, Health, Hit, Memory, Session
+from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
 from kronmem.text import fence
 
 __all__ = ["JSON", "PER_PAGE", "Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
@@ -167,12 +167,17 @@ def recall(
     *,
     most: int,
     count_access: bool = True,
+    exclude: Iterable[str] = (),
+    fill: Fill = False,
 ) -> Call[list[Hit]]:
     """Find the memories closest to a question."""
     inputs.limit(limit, most)
     threshold = inputs.threshold(threshold)
     text = inputs.text(query, "query")
-    body = kronvex.recall_body(text, limit, within, threshold, count_access=bool(count_access))
+    known, fill = inputs.excluded(exclude), inputs.fill(fill)
+    body = kronvex.recall_body(
+        text, limit, within, threshold, count_access=bool(count_access), exclude=known, fill=fill
+    )
     asked = kronvex_lookups.RecallQuery(agent_id, query, limit, within, threshold)
 
     def parse(reply: Reply) -> list[Hit]:
@@ -186,7 +191,15 @@ def recall(
 
 
 def inject_context(
-    agent_id: str, query: str, limit: int, within: MemoryFilter, max_chars: int | None, *, most: int, fill: bool = True
+    agent_id: str,
+    query: str,
+    limit: int,
+    within: MemoryFilter,
+    max_chars: int | None,
+    *,
+    most: int,
+    exclude: Iterable[str] = (),
+    fill: Fill = True,
 ) -> Call[str]:
     """Fetch the memories of a context, and render them ourselves: a service's own block may hold superseded text."""
     if max_chars is not None:
@@ -200,7 +213,7 @@ def inject_context(
 
     # Nothing in particular may be asked here: that is a question too.
     text = ids.GENERAL_QUERY if inputs.blank(query) else inputs.text(query, "query")
-    body = kronvex.recall_body(text, limit, within, fill=fill)
+    body = kronvex.recall_body(text, limit, within, exclude=inputs.excluded(exclude), fill=inputs.fill(fill))
     asked = kronvex_lookups.RecallQuery(agent_id, text, limit, within, None)
 
     def parse(reply: Reply) -> str:
@@ -210,7 +223,7 @@ def inject_context(
         return render(keep(found, limit=limit, within=within, threshold=None))
 
     def mend(reply: Reply, asker: Asker) -> Flow[str]:
-        found = yield from kronvex_lookups.filled(asked, reply, asker, fill=fill)
+        found = yield from kronvex_lookups.filled(asked, reply, asker, fill=bool(fill))
         return parse(reply) if found is None else render(found)
 
     question = kronvex_lookups.ContextQuery(asked, used)
@@ -489,7 +502,7 @@ _UP = Validator(_Up)
 _OBJECT = Validator(dict[str, object])
 _ERASURE = Validator(Erasure)
 _RESTORED_REPLY = Validator(RestoreReply)
-_RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "queued"}
+_RESTORED = set(Memory.model_fields) - {"agent_id", "deduplicated", "may_replace", "queued"}
 """The fields that a `RestoredMemory` takes."""
 
 

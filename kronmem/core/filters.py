@@ -74,6 +74,10 @@ def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float
         hit
         for hit in found
         if within.holds(hit.memory)
-        and (threshold is None or hit.similarity >= threshold or "similarity" not in hit.model_fields_set)
+        and (threshold is None or hit.standing or hit.similarity >= threshold or _is_unscored(hit))
     ]
     return kept[:limit]
+
+
+def _is_unscored(hit: Hit) -> bool:
+    return "similarity" not in hit.model_fields_set

@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from kronmem.api import ids, limits
 from kronmem.errors import ConfigError, InvalidInputError
+from kronmem.models import Fill
 
 T = TypeVar("T")
 
@@ -56,6 +57,27 @@ def uuid(value: str) -> str:
     if not _UUID.fullmatch(identifier(value, "memory_id")):
         raise InvalidInputError("memory_id must be a UUID such as 0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b1d")
     return value.lower()
+
+
+def excluded(values: Iterable[str]) -> tuple[str, ...]:
+    """Accept the ids of memories that the caller has already: UUIDs, each once."""
+    if values == ():
+        return ()
+    found = tuple(dict.fromkeys(strings(values, "exclude", of="memory ids")))
+    if len(found) > limits.MAX_EXCLUDED:
+        raise InvalidInputError(f"{len(found)} ids were given to exclude; at most {limits.MAX_EXCLUDED} are allowed")
+    for one in found:
+        if not isinstance(one, str) or not _UUID.fullmatch(one):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+            shown = repr(one) if isinstance(one, str) else _kind(one)  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+            raise InvalidInputError(f"exclude must hold ids of memories, which are UUIDs, not {shown[:80]}")
+    return found
+
+
+def fill(value: Fill) -> Fill:
+    """Accept what stands around the hits: nothing, everything, or the standing notes."""
+    if value not in (True, False, "profile"):
+        raise InvalidInputError(f'fill must be True, False or "profile", not {value!r}')
+    return value if value == "profile" else bool(value)
 
 
 def text(value: str, what: str, most: int = limits.MAX_CONTENT) -> str:

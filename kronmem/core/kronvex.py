@@ -37,6 +37,7 @@ from pydantic_core import to_json
 from kronmem.api.ids import RESERVED
 from kronmem.core.filters import MemoryFilter
 from kronmem.core.kronvex_types import is_known, sent_type, stored_type
+from kronmem.models import Fill
 
 MOST_HITS = 20
 """The server refuses a larger top_k."""
@@ -79,7 +80,8 @@ def recall_body(
     threshold: float | None = None,
     *,
     count_access: bool = True,
-    fill: bool = False,
+    exclude: Sequence[str] = (),
+    fill: Fill = False,
 ) -> bytes:
     """The body of a recall or an inject-context: both names of every field.
 
@@ -103,8 +105,10 @@ def recall_body(
         exact["tags"] = list(within.tags)
     if not count_access:
         exact["count_access"] = False
+    if exclude:
+        exact["exclude"] = list(exclude)
     if fill:
-        exact["fill"] = True
+        exact["fill"] = fill
     fields[RESERVED] = exact
     return to_json(fields)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -46,6 +45,7 @@ class WireMemory(DeferredModel):
     superseded_by: str | None = None
     access_count: int | None = None
     deduplicated: bool | None = None
+    may_replace: list[WireMemory] | None = None
     superseded: bool = False
 
     @property
@@ -85,12 +85,16 @@ class _WireHit(_WireScores):
     memory: WireMemory
     excerpt: str | None = None
     filled: bool | None = None
+    standing: bool | None = None
+    earlier: bool | None = None
     explanation: Explanation | None = None
 
 
 class _WireFlatHit(WireMemory, _WireScores):
     excerpt: str | None = None
     filled: bool | None = None
+    standing: bool | None = None
+    earlier: bool | None = None
     explanation: Explanation | None = None
 
 
@@ -229,6 +233,10 @@ def to_memory(wire: WireMemory, agent_id: str) -> Memory:
     fields["pinned"] = bool(fields["pinned"])
     fields["access_count"] = fields["access_count"] or 0
     fields["deduplicated"] = bool(fields["deduplicated"])
+    if former := fields["may_replace"]:
+        fields["may_replace"] = tuple(to_memory(one, agent_id) for one in former)
+    else:
+        fields["may_replace"] = ()
     fields["queued"] = False
     if RESERVED in metadata:
         fields["metadata"] = {name: value for name, value in metadata.items() if name != RESERVED}
@@ -256,11 +264,13 @@ def _hits(found: _WireRecall, agent_id: str) -> list[Hit]:
     if rows is None:
         raise ReplyError("the service's answer cannot be read: neither results nor memories in it")
     read = [_hit(row, wire, agent_id) for row in rows if not (wire := _wire(row)).superseded]
-    read.sort(key=_by_similarity, reverse=True)  # a reversed sort keeps the order of equals too
+    read.sort(key=_rank, reverse=True)  # a reversed sort keeps the order of equals too
     return read
 
 
-_by_similarity = attrgetter("similarity")
+def _rank(hit: Hit) -> float:
+    """Standing notes keep their fixed order before the others."""
+    return 2.0 if hit.standing else hit.similarity
 
 
 def _wire(row: _WireHit | _WireFlatHit) -> WireMemory:
@@ -286,6 +296,8 @@ def _hit(row: _WireHit | _WireFlatHit, wire: WireMemory, agent_id: str) -> Hit:
         "confidence": confidence,
         "excerpt": excerpt,
         "filled": filled,
+        "standing": bool(row.standing),
+        "earlier": bool(row.earlier),
         "explanation": row.explanation,
     }
     return _made(Hit, fields, _HIT_FIELDS, None)
@@ -293,7 +305,7 @@ def _hit(row: _WireHit | _WireFlatHit, wire: WireMemory, agent_id: str) -> Hit:
 
 # Shared by all: the models are frozen, and a copy of one copies its set.
 _MEMORY_FIELDS, _HIT_FIELDS, _UNSCORED = set(Memory.model_fields), set(Hit.model_fields), {"memory"}
-_NO_SCORES = {"similarity": 0.0, "confidence": 0.0, "explanation": None}
+_NO_SCORES = {"similarity": 0.0, "confidence": 0.0, "standing": False, "earlier": False, "explanation": None}
 _new = object.__new__
 _set_values, _set_given, _set_extra, _set_private = (
     BaseModel.__dict__[slot].__set__

@@ -8,6 +8,8 @@ from typing import TypedDict
 
 from pydantic import JsonValue
 
+from kronmem.models import Fill
+
 
 class WriteOptions(TypedDict, total=False):
     """Everything that `remember` and its siblings take beside the text and its type."""
@@ -37,6 +39,8 @@ class RecallOptions(ReadFilters, total=False):
 
     threshold: float | None
     count_access: bool
+    exclude: Iterable[str]
+    fill: Fill
 
 
 class ChangeOptions(TypedDict):

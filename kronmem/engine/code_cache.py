@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kronmem import fork_safety
@@ -21,6 +21,12 @@ MOST_PASSAGES = 400_000
 
 A space with more of its own is not scanned: there, only passages that the words find are compared by meaning.
 """
+MOST_IDS = 10_000
+"""Of memories that recalls were to leave out: about 1 MB a space."""
+_NONE = 0
+"""In place of the number of a memory that is not there."""
+ALIKE = 40
+"""Codes of near duplicates differ in at most so many of 256 bits: filler words move a meaning a little."""
 VECTOR = 2
 """The vector of a passage takes as much room as the codes of so many."""
 
@@ -34,6 +40,7 @@ class CachedCodes:
     _last: int = 0
     _vectors: dict[int, bytes] = field(default_factory=lambda: dict[int, bytes]())
     _held: int = 0
+    _numbers: dict[str, int] = field(default_factory=lambda: dict[str, int]())
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -53,10 +60,39 @@ class CachedCodes:
         with self._lock:
             self._last = max(self._last, space.last)
 
-    def nearest(self, question: Vector, count: int, within: Collection[int] | None) -> list[int]:
+    def nearest(
+        self,
+        question: Vector,
+        count: int,
+        within: Collection[int] | None = None,
+        without: Collection[int] = frozenset(),
+    ) -> list[int]:
         """The places of the `count` closest passages (`Codes.nearest`)."""
         with self._lock:
-            return self._codes.nearest(question, count, within)
+            return self._codes.nearest(question, count, within, without)
+
+    def alike(self, number: int, others: Iterable[int]) -> list[int]:
+        """Those of the others that may be near duplicates of a memory: their first codes hardly differ."""
+        with self._lock:
+            own = self._codes.first(number)
+            codes = [(other, self._codes.first(other)) for other in others]
+        if own is None:  # in a language that the table does not know
+            return [other for other, code in codes if code is None]
+        return [other for other, code in codes if code is not None and (own ^ code).bit_count() <= ALIKE]
+
+    def numbers(self, rows: Reader, space: Space, ids: Collection[str]) -> frozenset[int]:
+        """The numbers of memories by id: those looked up before are not looked up again. Unknown ids have none.
+
+        A memory that was stored under an id after that was looked up is not among them.
+        """
+        known = self._numbers
+        found = list(map(known.get, ids))
+        if None in found:
+            unknown = [one for one in ids if one not in known]
+            new = {**dict.fromkeys(unknown, _NONE), **rows.numbers(space, unknown)}
+            self._numbers = known | new if len(known) < MOST_IDS else new
+            found = [number for one in ids if (number := known.get(one, new.get(one))) is not None]
+        return frozenset(number for number in found if number)
 
     def vectors(self, rows: Reader, space: Space, numbers: Sequence[int]) -> dict[int, bytes]:
         """By memory that is there still, one vector for each of its passages: those seen before are not read again."""

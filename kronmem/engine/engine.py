@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from kronmem.engine import fill_context, receipts
+from kronmem.engine import asker, fill_context, receipts
 from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
-from kronmem.engine.recall import FoundRow, Search, is_general, search
+from kronmem.engine.recall import FoundRow, Search, search
 from kronmem.engine.reindexing import Filler
 from kronmem.engine.remembering import (
     SWEPT,
@@ -111,13 +111,24 @@ class Engine:
         now, ends = self._now(), time.monotonic() + place.timeout
         with self._asked(place, asked, ends) as (rows, vector):
             space = rows.find_space(place.owner, place.agent)
-            hits = self._found(rows, space, asked, now, vector) if space else []
+            hits = self._answer(rows, space, asked, now, vector) if space else []
         return self._counted(space, hits, ends) if asked.count_access else hits
+
+    def _answer(
+        self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
+    ) -> list[FoundRow]:
+        """What answers the question, and what is to stand before or behind it."""
+        if asker.is_meant(asked.query):
+            return fill_context.profile(rows, space, asked, now, self._codes.of(rows, space))
+        hits = self._found(rows, space, asked, now, vector) if asked.query else []
+        if asked.fill:
+            hits = fill_context.fill(rows, space, hits, asked, now, self._codes.of(rows, space))
+        return hits
 
     @contextmanager
     def _asked(self, place: Place, asked: Search, ends: float) -> Generator[tuple[Reader, list[float] | None]]:
         """A view of the store, and the vector of the question, which may take half of the time."""
-        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder else None
+        vector = self._embedder.ask(asked.query, place.timeout / 2) if self._embedder and asked.query else None
         with self._store.read(max(ends - time.monotonic(), 0.0)) as rows:
             self._filler.look(rows)
             yield rows, vector
@@ -128,17 +139,6 @@ class Engine:
         if self._embedder and vector is not None and self._embedder.has_been_replaced(rows.setting(MADE_BY)):
             vector = None  # the vectors there are not of the model that made this one
         return search(rows, space, asked, now, self._codes.of(rows, space), vector)
-
-    def context(self, place: Place, asked: Search, *, fill: bool) -> list[FoundRow]:
-        """The context for a question: the memories that answer it and, filled up, those that say most besides."""
-        now, ends = self._now(), time.monotonic() + place.timeout
-        with self._asked(place, asked, ends) as (rows, vector):
-            if (space := rows.find_space(place.owner, place.agent)) is None:
-                return []
-            hits = [] if is_general(asked.query) else self._found(rows, space, asked, now, vector)
-            if fill:
-                hits = fill_context.fill(rows, space, hits, asked.only, asked.limit, now)
-        return self._counted(space, hits, ends) if asked.count_access else hits
 
     def _counted(self, space: Space | None, hits: list[FoundRow], ends: float) -> list[FoundRow]:
         if space and hits and (left := ends - time.monotonic()) > 0:

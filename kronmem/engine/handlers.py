@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from kronmem.api import replies, requests, routes
 from kronmem.api.requests import EmptyRequest
 from kronmem.api.routes import AnyRoute, Route
-from kronmem.engine import serialize
+from kronmem.engine import asker, serialize
 from kronmem.engine.engine import ANY_TIME, Engine
 from kronmem.engine.recall import Search, is_general
 from kronmem.engine.remembering import Place, RowChange
@@ -136,15 +136,18 @@ def _search(body: requests.RecallRequest) -> Search:
             until=_seconds(reserved.until),
         ),
         count_access=reserved.count_access,
+        exclude=frozenset(map(str.lower, reserved.exclude)),
+        fill=reserved.fill,
     )
 
 
 @_handles(routes.INJECT_CONTEXT)
 def _inject_context(engine: Engine, asked: Invocation[requests.RecallRequest]) -> replies.ContextReply:
-    reserved = asked.body.kronmem
-    # Programs that know nothing of filling ask "general context" and expect the profile for it.
     search = _search(asked.body)
-    hits = engine.context(asked.place, search, fill=reserved.fill if reserved else is_general(search.query))
+    if is_general(search.query) and not asker.is_meant(search.query):
+        # Programs that know nothing of filling ask "general context" and expect the profile for it.
+        search = replace(search, query="", fill=search.fill if asked.body.kronmem else True)
+    hits = engine.recall(asked.place, search)
     context = serialize.context(hits)
     memories = [serialize.hit(asked.place.agent, hit) for hit in hits]
     return {"context_block": context, "context": context, "memories_used": len(hits), "memories": memories}

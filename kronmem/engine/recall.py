@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kronmem.engine import bm25, indexing, near_duplicates, scoring, terms, vector_scan, word_vectors
 from kronmem.engine.code_cache import CachedCodes
@@ -11,6 +13,7 @@ from kronmem.engine.confidence import confidence
 from kronmem.engine.embedding import cosines
 from kronmem.engine.scoring import MODEL, MODEL_SHARE, TABLE, Answers, Score
 from kronmem.engine.store import PLACE_BITS, Filter, Found, Reader, Row, Space
+from kronmem.models import Fill
 
 BOUND = 1000
 """Of a term that is said more often, only the newest are read, and those that rarer terms of the question found. It is
@@ -24,6 +27,8 @@ VARIANTS = 4
 """So many words that begin alike stand for one that nobody used: about the forms of one word. 1 and 8 give the same
 figures on the development sets."""
 EVERYTHING = Filter()
+_SUSPECTS = 20
+"""So many memories are compared word by word with one that may repeat them."""
 _DAY = 86400.0
 
 # As stems. The tutorials ask "general context", and people "what do you know about me?".
@@ -43,6 +48,9 @@ class Search:
     threshold: float | None = None
     only: Filter = EVERYTHING
     count_access: bool = True
+    exclude: frozenset[str] = frozenset()
+    """The ids of memories that the caller has already."""
+    fill: Fill = False
 
 
 @dataclass(frozen=True)
@@ -56,21 +64,27 @@ class FoundRow:
     excerpt: str
     score: Score | None = None
     """None where nothing was asked: the memory fills a context up."""
+    standing: bool = False
+    earlier: bool = False
 
 
 def search(
     rows: Reader, space: Space, asked: Search, now: float, codes: CachedCodes, embedded: Sequence[float] | None = None
 ) -> list[FoundRow]:
     """The best memories for a question; none when even the best is too weak to be meant."""
+    known = codes.numbers(rows, space, asked.exclude) if asked.exclude else frozenset[int]()
     within = rows.matching(space, asked.only) if asked.only != EVERYTHING else None
-    words = _score(rows, space, bm25.ask(asked.query), within)
+    said = _score(rows, space, bm25.ask(asked.query), within)
+    words = {place: score for place, score in said.items() if place >> PLACE_BITS not in known} if known else said
     scanned = scoring.SCANNED if embedded is None else scoring.SCANNED_BY_MODEL
-    closeness = _closeness(rows, space, asked.query, words, codes, within, scanned)
+    closeness = _closeness(rows, space, asked.query, words, codes, Scope(within, known), scanned)
     sense = TABLE
     if embedded is not None:
-        closeness = closeness or _unread(space, words, within)
+        closeness = closeness or _unread(space, words, Scope(within, known))
         closeness, sense = _by_model(rows, space, closeness, embedded), MODEL
     answers = scoring.combine(words, closeness, sense)
+    if known:
+        answers = answers.without(_repeats(rows, space, answers, said, known, codes, asked.limit, now))
     # A name that was ever said matches by itself; about one that was not, a faint resemblance is chance.
     size = max(space.passages, scoring.NAMED) if terms.names(asked.query) else space.passages
     if asked.threshold is None and answers.silent(size, sense):
@@ -80,6 +94,41 @@ def search(
         best = found[0][0]
         found = [(score, row) for score, row in found if not scoring.is_tail(score, best)]
     return [_hit(row, score, now, counted=asked.count_access) for score, row in found]
+
+
+class Scope(NamedTuple):
+    """The memories that may answer, or all, and those that the caller has already."""
+
+    within: Collection[int] | None
+    without: Collection[int]
+
+
+def _repeats(
+    rows: Reader,
+    space: Space,
+    answers: Answers,
+    said: Mapping[int, float],
+    known: frozenset[int],
+    codes: CachedCodes,
+    limit: int,
+    now: float,
+) -> set[int]:
+    """Near duplicates of what the caller has, among the best: they share its words, and so nearly its score."""
+    own = sorted((score, number) for place, score in said.items() if (number := place >> PLACE_BITS) in known)
+    unsaid: list[int] | None = None
+    suspects: dict[int, list[int]] = {}
+    for number, place in ((score.number, score.place) for score in answers.best(limit)):
+        if score := said.get(place):
+            first, last = bisect_left(own, (0.8 * score,)), bisect_right(own, (1.25 * score, space.last))
+            like = [n for _, n in own[first:last]]
+        else:
+            unsaid = unsaid if unsaid is not None else list(known.difference(n for _, n in own))
+            like = unsaid
+        if alike := codes.alike(number, like)[:_SUSPECTS]:
+            suspects[number] = alike
+    read = rows.rows(space, [*suspects, *{n for alike in suspects.values() for n in alike}], now)
+    said_by = {number: near_duplicates.statement(row.content) for number, row in read.items()}
+    return {n for n, alike in suspects.items() if n in read and any(said_by[n] == said_by.get(o) for o in alike)}
 
 
 def is_general(query: str) -> bool:
@@ -129,14 +178,14 @@ def _closeness(
     query: str,
     words: Mapping[int, float],
     codes: CachedCodes,
-    within: Collection[int] | None,
+    scope: Scope,
     scanned: int,
 ) -> dict[int, float]:
     """How close in meaning the passages are that the scan names or that the words found first, by place."""
     question = word_vectors.vector(query)
     if not question:
         return {}
-    places = scoring.to_compare(words, codes.nearest(question, scanned, within))
+    places = scoring.to_compare(words, codes.nearest(question, scanned, scope.within, scope.without))
     numbers = dict(zip(places, map(indexing.number_of, places), strict=True))
     vectors = codes.vectors(rows, space, list(dict.fromkeys(numbers.values())))
     if missing := set(numbers.values()) - vectors.keys():
@@ -153,11 +202,12 @@ def _unfilled(words: Mapping[int, float]) -> set[int]:
     return set(map(indexing.number_of, words))
 
 
-def _unread(space: Space, words: Mapping[int, float], within: Collection[int] | None) -> dict[int, float]:
+def _unread(space: Space, words: Mapping[int, float], scope: Scope) -> dict[int, float]:
     """For a model alone: the newest memories, where the table knows no word of the question, such as one in Russian."""
     found = set(map(indexing.number_of, words))
     newest = range(space.last, max(space.last - scoring.SCANNED_BY_MODEL, 0), -1)
-    others = (n for n in newest if n not in found and (within is None or n in within))
+    within = newest if scope.within is None else scope.within
+    others = (n for n in newest if n not in found and n not in scope.without and n in within)
     return dict.fromkeys(scoring.to_compare(words, (indexing.place(n, 0, 0) for n in others)), 0.0)
 
 
@@ -180,7 +230,8 @@ def _live(rows: Reader, space: Space, answers: Answers, asked: Search, now: floa
     while True:  # further down each time, for as long as somebody wants more
         part = answers.best(start + step)[start:]
         found = rows.rows(space, [score.number for score in part if score.similarity >= floor], now)
-        yield from ((score, found[score.number]) for score in part if score.number in found)
+        read = ((score, found[score.number]) for score in part if score.number in found)
+        yield from (one for one in read if one[1].id not in asked.exclude)
         if len(part) < step:
             return
         start, step = start + step, 4 * step

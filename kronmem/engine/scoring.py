@@ -12,8 +12,8 @@ best by words, and the rows of the hits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from kronmem.engine import bm25
 from kronmem.engine.indexing import KIND_BITS, QUESTION
@@ -118,6 +118,14 @@ class Answers:
         scores = (self.score(number) for number in bm25.best(self.similarity, count))
         found = [score for score in scores if score.similarity > 0]
         return sorted(found, key=lambda score: (score.similarity, score.number), reverse=True)
+
+    def without(self, numbers: Collection[int]) -> Answers:
+        """The same as if some memories were not there."""
+        close, similarity = dict(self.close), dict(self.similarity)
+        for number in numbers:
+            close.pop(number, None)
+            similarity.pop(number, None)
+        return replace(self, close=close, similarity=similarity)
 
     def score(self, number: int) -> Score:
         """The parts of one memory's similarity."""

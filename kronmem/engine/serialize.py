@@ -73,6 +73,8 @@ def _scores(found: FoundRow) -> ScoresReply:
         "score": found.similarity,
         "excerpt": found.excerpt,
         "filled": found.score is None,
+        "standing": found.standing,
+        "earlier": found.earlier,
         "explanation": explanation(found.score),
     }
 

@@ -206,6 +206,10 @@ class Reader(Protocol):
         """The memories that this one superseded, directly or through others, the latest said first."""
         ...
 
+    def numbers(self, space: Space, ids: Collection[str]) -> dict[str, int]:
+        """The numbers of memories by id; unknown ids are left out."""
+        ...
+
     def rows(self, space: Space, numbers: Sequence[int], now: float) -> dict[int, Row]:
         """Current memories by number."""
         ...

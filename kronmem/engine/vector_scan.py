@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module, util
 from types import ModuleType
 
 from kronmem.engine.indexing import number_of, place
+from kronmem.engine.store import PLACE_BITS
 from kronmem.engine.word_vectors import SIZE, Vector, code
 
 WORTH_NUMPY = 1_000_000
@@ -21,6 +23,8 @@ COMPARED = 16
 """Comparing two vectors exactly costs as much as so many codes."""
 UNKNOWN = 0xFF
 """In place of a kind: no word of the passage is in the table, so it has no code."""
+SEEK = 8
+"""Finding the codes of one memory costs as much as looking at so many in a row."""
 _BYTES = SIZE // 8
 _scanned = 0
 
@@ -52,22 +56,51 @@ class Codes:
         self._codes = [self._codes[at] for at in kept]
         self._packed.clear()
 
-    def nearest(self, question: Vector, count: int, within: Collection[int] | None = None) -> list[int]:
+    def nearest(
+        self,
+        question: Vector,
+        count: int,
+        within: Collection[int] | None = None,
+        without: Collection[int] = frozenset(),
+    ) -> list[int]:
         """The places of the `count` closest passages, oldest first; of equally close ones, the newest."""
         if not question or not self._codes:
             return []
+        asked = code(question)
+        if within is None and len(self._codes) > SEEK * len(without):
+            # So few are left out that as many more are looked for, instead of looking at each.
+            spare = sum(last - first for first, last in map(self._span, without))
+            chosen: Sequence[int] = self._closest(asked, count + spare)
+        else:
+            chosen = range(len(self._places))
         if within is not None:
-            chosen = [at for at, place in enumerate(self._places) if number_of(place) in within]
-            found = closest(code(question), [self._codes[at] for at in chosen], count)
-            return [self._places[chosen[at]] for at in found]
-        numpy = numpy_for(len(self._codes)) if len(self._codes) > count else None
-        found = self._by_numpy(numpy, question, count) if numpy else closest(code(question), self._codes, count)
-        return [self._places[at] for at in found]
+            chosen = [at for at in chosen if number_of(self._places[at]) in within]
+        if without:
+            chosen = [at for at in chosen if number_of(self._places[at]) not in without]
+        found = closest(asked, [self._codes[at] for at in chosen], count)
+        return [self._places[chosen[at]] for at in found]
 
-    def _by_numpy(self, numpy: ModuleType, question: Vector, count: int) -> list[int]:
+    def _closest(self, asked: int, count: int) -> list[int]:
+        numpy = numpy_for(len(self._codes)) if len(self._codes) > count else None
+        return self._by_numpy(numpy, asked, count) if numpy else closest(asked, self._codes, count)
+
+    def first(self, number: int) -> int | None:
+        """The code of a memory's first passage that has one."""
+        at = bisect_left(self._places, number << PLACE_BITS)
+        return self._codes[at] if at < len(self._places) and self._places[at] >> PLACE_BITS == number else None
+
+    def _span(self, number: int) -> tuple[int, int]:
+        """Where the codes of a memory begin and end."""
+        first = bisect_left(self._places, place(number, 0, 0))
+        last = first
+        while last < len(self._places) and number_of(self._places[last]) == number:
+            last += 1
+        return first, last
+
+    def _by_numpy(self, numpy: ModuleType, asked: int, count: int) -> list[int]:
         for number in self._codes[len(self._packed) // _BYTES :]:
             self._packed += number.to_bytes(_BYTES, "little")
-        return closest_by_numpy(numpy, code(question), self._packed, count)
+        return closest_by_numpy(numpy, asked, self._packed, count)
 
 
 def pack_codes(kinds: Iterable[int], vectors: Iterable[Vector]) -> bytes:

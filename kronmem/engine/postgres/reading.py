@@ -111,6 +111,10 @@ class PostgresReader:
     def former(self, space: Space, memory_id: str, now: float) -> list[Row]:
         return [read_row(row) for row in self._ask(_FORMER, (memory_id, space.id, space.id, now))]
 
+    def numbers(self, space: Space, ids: Collection[str]) -> dict[str, int]:
+        sql = "SELECT id::text, number FROM kronmem.memories WHERE space = %s AND id = ANY(%s::uuid[])"
+        return dict(self._ask(sql, (space.id, [one for one in ids if _is_uuid(one)])))
+
     def rows(self, space: Space, numbers: Sequence[int], now: float) -> dict[int, Row]:
         sql = f"{_ROW} space = %s AND number = ANY(%s) AND {_CURRENT} AND {_LIVE}"
         return {row.number: row for row in map(read_row, self._ask(sql, (space.id, list(numbers), now)))}

@@ -94,6 +94,11 @@ class SqliteReader:
     def former(self, space: Space, memory_id: str, now: float) -> list[Row]:
         return sound_rows(self._db, _FORMER, (memory_id, space.id, space.id, now))
 
+    def numbers(self, space: Space, ids: Collection[str]) -> dict[str, int]:
+        # In the order of the index: half the time of any other.
+        asked = (space.id, json.dumps(sorted(ids)))
+        return dict(self._db.execute(_NUMBERS_BY_ID, asked).fetchall())
+
     def rows(self, space: Space, numbers: Sequence[int], now: float) -> dict[int, Row]:
         keys = json.dumps([key(space.id, number) for number in numbers])
         sql = f"{_ROW} key IN (SELECT value FROM json_each(?)) AND {_CURRENT} AND {_LIVE}"
@@ -246,6 +251,8 @@ def _among(table: str) -> str:
 _WITH_VECTORS = f"SELECT json_group_array(meanings.key & {(1 << BITS) - 1}) {_among('meanings')}"
 _OF_TERM = "FROM postings WHERE space = ? AND term = ?"
 _NUMBERS = f"SELECT number {_OF_TERM}"
+_NUMBERS_BY_ID = f"""SELECT memories.id, memories.key & {(1 << BITS) - 1} FROM json_each(?2) AS asked
+    CROSS JOIN memories ON memories.space = ?1 AND memories.id = asked.value"""
 _PLACE = f"(number << {PLACE_BITS}) | (worth >> {2 * LENGTH_BITS})"
 _TIMES = f"(worth >> {LENGTH_BITS}) & {MAX_LENGTH}"
 _LENGTH = f"CASE WHEN parts IS NULL THEN worth & {MAX_LENGTH} ELSE hex(parts) END"
