@@ -23,7 +23,8 @@ class KronmemPlugin(Plugin):
     before those words, and the history never does. `capture` stores after the turn what the user states, also when the
     model failed, and what the agent decides when it did not ("auto"; "user": the former alone; "all": both whole
     messages; False; or a function from a text to the texts worth keeping, awaitable or not, called with `role=` if it
-    has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none). `agent_id` and
+    has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none;
+    `["recall"]`: only that). `agent_id` and
     `session_id` may be callables, asked in every turn and every tool call: one plugin then serves many users.
     Several memories on one agent need a `prefix` each: of two tools with one name AG2 silently keeps the later.
 
@@ -42,7 +43,7 @@ class KronmemPlugin(Plugin):
         read_from: Iterable[str] = (),
         limit: int = 5,
         timeout: float = 2.0,
-        tools: bool = True,
+        tools: bool | Iterable[str] = True,
         capture: CaptureOption = "auto",
         prefix: str = "",
         ttl_days: int | None = None,
@@ -51,7 +52,7 @@ class KronmemPlugin(Plugin):
             agent_id, url=url, client=client, session_id=session_id, read_from=read_from, timeout=timeout
         )
         self._turns = TurnMemory(memory, limit=limit, capture=capture, prefix=prefix, ttl_days=ttl_days)
-        functions = [with_fields(one) for one in self._turns.tools().functions()] if tools else []
+        functions = [with_fields(one) for one in self._turns.tools(tools)]
         super().__init__(tools=functions, middleware=[Middleware(MemoryMiddleware, turns=self._turns)])
 
     async def close(self) -> None:

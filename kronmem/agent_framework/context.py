@@ -21,7 +21,8 @@ class KronmemContextProvider(ContextProvider):
     Before a run, the memories that fit the user's words are shown to the model for that run only. `capture` stores what
     the user states before the model is asked, and what the agent decides after it ("auto"; "user": the former alone;
     "all": both whole messages; False; or a function from a text to the texts worth keeping, awaitable or not, called
-    with `role=` if it has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none).
+    with `role=` if it has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none;
+    `["recall"]`: only that).
     `agent_id` and `session_id` may be callables, asked in every run and every tool call: one provider then serves many
     users. A streamed run asks them where it is iterated. With a history provider, list that one first:
     `context_providers=[history, memory]` puts the block right before the newest question. Several memories on one
@@ -41,7 +42,7 @@ class KronmemContextProvider(ContextProvider):
         read_from: Iterable[str] = (),
         limit: int = 5,
         timeout: float = 2.0,
-        tools: bool = True,
+        tools: bool | Iterable[str] = True,
         capture: CaptureOption = "auto",
         prefix: str = "",
         ttl_days: int | None = None,
@@ -52,7 +53,7 @@ class KronmemContextProvider(ContextProvider):
             agent_id, url=url, client=client, session_id=session_id, read_from=read_from, timeout=timeout
         )
         self._turns = TurnMemory(memory, limit=limit, capture=capture, prefix=prefix, ttl_days=ttl_days)
-        self._tools = self._turns.tools().functions() if tools else []
+        self._tools = self._turns.tools(tools)
 
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession | None, context: SessionContext, state: dict[str, Any]

@@ -27,7 +27,7 @@ from kronmem.packs.dumped_config import check_key, dumpable_url, key_variable
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.read_from import AsyncReadingMemory
-from kronmem.packs.tool_descriptions import ToolCoroutine
+from kronmem.packs.tool_descriptions import TOOL_NAMES, ToolCoroutine, check_only
 from kronmem.packs.turn_memory import TimeBudget
 from kronmem.packs.warmup import load_engine_for, warm_up
 
@@ -169,14 +169,16 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def tools(self, prefix: str = "") -> list[BaseTool[Any, Any]]:
-        """Make remember, recall and forget for a model; `prefix` tells several memories of one agent apart.
+    def tools(self, prefix: str = "", *, only: Iterable[str] = TOOL_NAMES) -> list[BaseTool[Any, Any]]:
+        """Make remember, recall and forget for a model, or `only` some of them by name.
 
+        `prefix` tells several memories of one agent apart.
         For mypy write `tools=[*memory.tools()]`: AssistantAgent asks for a list that could hold functions too.
         """
         from kronmem.agentchat.tools import ForgetTool, RecallTool, RememberTool  # they are made of a memory
 
-        return [RememberTool(self, prefix=prefix), RecallTool(self, prefix=prefix), ForgetTool(self, prefix=prefix)]
+        made = {"remember": RememberTool, "recall": RecallTool, "forget": ForgetTool}
+        return [made[name](self, prefix=prefix) for name in check_only(only)]
 
     def functions(self, prefix: str = "") -> MemoryTools[ToolCoroutine]:
         """Make the plain functions behind the tools; the same ones every time, so that an outage is logged once."""

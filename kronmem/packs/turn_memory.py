@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -19,9 +19,8 @@ from kronmem.packs.log_once import LogOnce
 from kronmem.packs.question import as_question
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_call import OWN_DEADLINE
-from kronmem.packs.tool_descriptions import ToolCoroutine, tool_names
+from kronmem.packs.tool_descriptions import ToolCoroutine, check_tools, tool_names
 from kronmem.packs.warmup import load_engine_for, warm_up
-from kronmem.tools import MemoryTools
 
 T = TypeVar("T")
 
@@ -61,9 +60,10 @@ class TurnMemory:
             self.log.failed(error)
             return Turn(self, None)
 
-    def tools(self) -> MemoryTools[ToolCoroutine]:
-        """Make remember, recall and forget; the user is resolved at each call."""
-        return self.memory.tools(self._prefix)
+    def tools(self, tools: bool | Iterable[str]) -> list[Callable[..., ToolCoroutine]]:
+        """Make remember, recall and forget, none or some of them; the user is resolved at each call."""
+        only = check_tools(tools)
+        return self.memory.tools(self._prefix).limited(only).functions() if only else []
 
     async def close(self) -> None:
         """Release the connections opened here; a client passed in stays open."""
