@@ -105,7 +105,8 @@ class MemoryTools(Generic[R]):
 
     def limited(self, only: Iterable[str]) -> "MemoryTools[R]":
         """The same functions, of which a model gets some."""
-        return replace(self, only=check_only(only))
+        wanted = check_only(only)
+        return self if wanted == self.only else replace(self, only=wanted)
 
 
 @overload
