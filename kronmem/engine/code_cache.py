@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from kronmem import fork_safety
 from kronmem.engine.store import Reader, Space
+from kronmem.engine.succession import Changes
 from kronmem.engine.vector_scan import Codes
 from kronmem.engine.word_vectors import SIZE, Vector
 
@@ -40,6 +41,8 @@ class CachedCodes:
     _last: int = 0
     _vectors: dict[int, bytes] = field(default_factory=lambda: dict[int, bytes]())
     _held: int = 0
+    changes: Changes | None = None
+    """The statements of the space that tell of a change; None where it is too large to be kept."""
     _numbers: dict[str, int] = field(default_factory=lambda: dict[str, int]())
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -134,7 +137,7 @@ class CodeCache:
         with self._lock:
             kept = self._kept.get(space.id)
             if kept is None or kept.state != state:
-                kept = self._kept[space.id] = CachedCodes(state)
+                kept = self._kept[space.id] = CachedCodes(state, changes=Changes())
             self._kept.move_to_end(space.id)
         kept.catch_up(rows, space)
         self._make_room()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from kronmem.engine import bm25, indexing, near_duplicates, scoring, terms, vector_scan, word_vectors
+from kronmem.engine import bm25, indexing, near_duplicates, scoring, succession, terms, vector_scan, word_vectors
 from kronmem.engine.code_cache import CachedCodes
 from kronmem.engine.confidence import confidence
 from kronmem.engine.embedding import cosines
@@ -89,11 +89,22 @@ def search(
     size = max(space.passages, scoring.NAMED) if terms.names(asked.query) else space.passages
     if asked.threshold is None and answers.silent(size, sense):
         return []
-    found = near_duplicates.distinct(_live(rows, space, answers, asked, now), asked.limit)
+    seen: list[tuple[Score, Row]] = []
+    found = near_duplicates.distinct(_noted(_live(rows, space, answers, asked, now), seen), asked.limit)
     if asked.threshold is None and found:
         best = found[0][0]
         found = [(score, row) for score, row in found if not scoring.is_tail(score, best)]
-    return [_hit(row, score, now, counted=asked.count_access) for score, row in found]
+    if found and codes.changes:
+        codes.changes.catch_up(rows, space, now)
+    ordered = succession.arranged(rows, space, found, seen, codes.changes, now, within, known)[: asked.limit]
+    return [_hit(row, score, now, counted=asked.count_access, earlier=earlier) for score, row, earlier in ordered]
+
+
+def _noted(found: Iterator[tuple[Score, Row]], seen: list[tuple[Score, Row]]) -> Iterator[tuple[Score, Row]]:
+    """The same, kept in `seen` as far as it is read."""
+    for one in found:
+        seen.append(one)
+        yield one
 
 
 class Scope(NamedTuple):
@@ -237,10 +248,10 @@ def _live(rows: Reader, space: Space, answers: Answers, asked: Search, now: floa
         start, step = start + step, 4 * step
 
 
-def _hit(row: Row, score: Score | None, now: float, *, counted: bool = True) -> FoundRow:
+def _hit(row: Row, score: Score | None, now: float, *, counted: bool = True, earlier: bool = False) -> FoundRow:
     seen = replace(row, access_count=row.access_count + counted)
     similarity = score.similarity if score else 0.0
     age = max(now - row.created_at, 0.0) / _DAY
     sure = confidence(similarity, age, row.memory_type, seen.access_count)
     excerpt = indexing.excerpt(row.content, score.place) if score and row.passages > 1 else row.content
-    return FoundRow(seen, similarity, round(sure, 4), excerpt, score)
+    return FoundRow(seen, similarity, round(sure, 4), excerpt, score, earlier=earlier)
