@@ -13,7 +13,7 @@ from kronmem.packs.capture import CaptureOption, Utterance
 from kronmem.packs.injected_block import clean_words
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.tool_fields import with_fields
-from kronmem.packs.turn_memory import TurnMemory
+from kronmem.packs.turn_memory import Turn, TurnMemory
 
 
 class KronmemPlugin(Plugin):
@@ -65,12 +65,14 @@ class MemoryMiddleware(BaseMiddleware):
 
     def __init__(self, event: BaseEvent, context: Context, *, turns: TurnMemory) -> None:
         super().__init__(event, context)
-        self._turns, self._block = turns, ""
+        self._turns = turns
+        self._turn: Turn | None = None
+        self._words, self._block = "", ""
 
     async def on_turn(self, call_next: AgentTurn, event: BaseEvent, context: Context) -> ModelResponse:
         """Look up once, let the agent work, store the words and the answer."""
         turn, words = self._turns.begin(), _words(event)
-        self._block = await turn.block(words)
+        self._turn, self._words = turn, words
         try:
             answer = await call_next(event, context)
         finally:  # not before: the turn would recall its own words
@@ -80,11 +82,21 @@ class MemoryMiddleware(BaseMiddleware):
 
     async def on_llm_call(self, call_next: LLMCall, events: Sequence[BaseEvent], context: Context) -> ModelResponse:
         """Show the block to the model: before the newest words, never between a tool call and its result."""
+        if self._turn is not None:  # the first call: its events are the prompt
+            turn, self._turn = self._turn, None
+            self._block = await turn.block(self._words, map(_text, events))
         places = [at for at, event in enumerate(events) if _words(event)]
         if not self._block or not places:
             return await call_next(events, context)
         shown = [*events[: places[-1]], ModelRequest([TextInput(self._block)]), *events[places[-1] :]]
         return await call_next(shown, context)
+
+
+def _text(event: BaseEvent) -> str:
+    """The words of a user or of the model."""
+    if isinstance(event, ModelResponse):
+        return event.content or ""
+    return _words(event)
 
 
 def _words(event: BaseEvent) -> str:

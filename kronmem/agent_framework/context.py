@@ -62,7 +62,8 @@ class KronmemContextProvider(ContextProvider):
         if self._tools:
             context.extend_tools(self.source_id, self._tools)
         turn, said = self._turns.begin(), _newest(context.input_messages)
-        if block := await turn.block("\n".join(clean_words(message.text) for message in said)):
+        prompt = [message.text for message in context.get_messages(include_input=True)]
+        if block := await turn.block("\n".join(clean_words(message.text) for message in said), prompt):
             context.extend_messages(self, [Message("user", [block])])
         # After the recall, so that a run does not recall its own words; here, because a run that fails or a stream
         # that is left early never comes to after_run.

@@ -15,6 +15,7 @@ from kronmem.packs.checks import check_capture
 from kronmem.packs.injected_block import clean_words
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes
 
 MAX_BEFORE = 8
 """Messages that an answer may repeat."""
@@ -30,10 +31,10 @@ class ContextCapture:
     forgotten since.
     """
 
-    def __init__(self, memory: LazyMemory, rules: CaptureRules) -> None:
+    def __init__(self, memory: LazyMemory, rules: CaptureRules, echoes: Echoes) -> None:
         check_capture(memory.get())
         self._memory = memory
-        self._capture = AsyncCapture(rules, memory.timeout, LogOnce(f"capture into the {memory}"))
+        self._capture = AsyncCapture(rules, memory.timeout, LogOnce(f"capture into the {memory}"), echoes)
         self._last: WeakKeyDictionary[ChatCompletionContext, LLMMessage] = WeakKeyDictionary()
 
     async def take(self, context: ChatCompletionContext) -> None:

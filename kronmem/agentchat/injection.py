@@ -39,6 +39,12 @@ async def messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
     return await context.get_messages() if stored is None else stored
 
 
+async def prompt(context: ChatCompletionContext) -> list[str]:
+    """The texts that the model gets to see, those of other memories' blocks included."""
+    shown = await context.get_messages() if _is_cheap(context) else await messages(context)
+    return [words(message) for message in shown]
+
+
 def question(messages: Sequence[LLMMessage]) -> str:
     """The query for a recall: the last words to the model, the newest first; never a tool's output.
 

@@ -26,9 +26,10 @@ from kronmem.packs.checks import check_limits
 from kronmem.packs.dumped_config import check_key, dumpable_url, key_variable
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes, Prompt
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_descriptions import TOOL_NAMES, ToolCoroutine, check_only
-from kronmem.packs.turn_memory import TimeBudget
+from kronmem.packs.turn_memory import TimeBudget, recall_for_turn
 from kronmem.packs.warmup import load_engine_for, warm_up
 
 
@@ -67,9 +68,9 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         self.read_from = self._memory.read_from
         self._limit, self._threshold = limit, threshold
         self._tools: dict[str, MemoryTools[ToolCoroutine]] = {}
-        self._log = LogOnce(str(self._memory))
+        self._log, self._echoes = LogOnce(str(self._memory)), Echoes()
         self._capture, rules = capture, capture_rules(capture)
-        self._captured = ContextCapture(self._memory, rules) if rules else None
+        self._captured = ContextCapture(self._memory, rules, self._echoes) if rules else None
 
     def __repr__(self) -> str:
         agent_id, session_id = (
@@ -119,7 +120,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         asked = injection.question(await injection.messages(context))
         if not asked:
             return []
-        hits = await memory.recall(asked, self._limit, threshold=self._threshold)
+        prompt = Prompt(await injection.prompt(context))
+        hits = await recall_for_turn(memory, asked, self._limit, self._echoes, prompt, self._threshold)
         text = memory.block(hits)
         found = [as_content(hit) for hit in hits]
         self._log.succeeded()

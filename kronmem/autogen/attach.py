@@ -16,6 +16,7 @@ from kronmem.autogen.wrapping import wrap
 from kronmem.packs.capture import Capture, CaptureOption, CaptureRules, capture_rules
 from kronmem.packs.checks import ReadFrom, check_blocking, check_capture, check_limits, check_read_from, check_ttl_days
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes
 from kronmem.packs.warmup import warm_up
 
 _BEFORE_SEND = "process_message_before_send"
@@ -167,19 +168,20 @@ def attach(
     _check_memory(memory, team)
     if rules:
         check_capture(memory)
-    attachment = Attachment(memory, timeout, _hooks(memory, rules, timeout) if rules else None)
+    echoes = Echoes()
+    attachment = Attachment(memory, timeout, _hooks(memory, rules, timeout, echoes) if rules else None)
     log = LogOnce(str(memory))
     for agent in team:
         if recall:
-            attachment.recall(agent, RecallHook(agent, memory, limit, timeout, log, others))
+            attachment.recall(agent, RecallHook(agent, memory, limit, timeout, log, others, echoes))
         attachment.capture(agent)
         if listens:
             attachment.listen(agent)
     return attachment
 
 
-def _hooks(memory: AgentMemory, rules: CaptureRules, timeout: float) -> CaptureHooks:
-    return CaptureHooks(Capture(memory, rules, timeout, LogOnce(f"capture into the {memory}")))
+def _hooks(memory: AgentMemory, rules: CaptureRules, timeout: float, echoes: Echoes) -> CaptureHooks:
+    return CaptureHooks(Capture(memory, rules, timeout, LogOnce(f"capture into the {memory}"), echoes))
 
 
 def _team(agents: Team) -> list[ConversableAgent]:

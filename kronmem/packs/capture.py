@@ -18,6 +18,7 @@ from kronmem.errors import ConfigError, DeadlineError, InvalidInputError, Outbox
 from kronmem.packs.bounded_call import bounded_async, bounded_thread
 from kronmem.packs.capture_queue import Backlog
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes
 from kronmem.text.extract import Fact
 from kronmem.text.statements import statements
 
@@ -159,8 +160,11 @@ def _takes_role(function: Extract) -> bool:
 class Capture:
     """Stores utterances in order, in a thread of its own; `settle` waits until they are on disk. Never raises."""
 
-    def __init__(self, memory: AgentMemory, rules: CaptureRules, timeout: float, log: LogOnce) -> None:
+    def __init__(
+        self, memory: AgentMemory, rules: CaptureRules, timeout: float, log: LogOnce, echoes: Echoes | None = None
+    ) -> None:
         self._memory, self._rules, self._log = memory.with_timeout(timeout), rules, log
+        self._echoes = echoes or Echoes()
         self._backlog = Backlog()
         self._wait = min(timeout, EXTRACT_WAIT) if rules.waits else timeout
         self._behind = False
@@ -207,6 +211,7 @@ class Capture:
         with self._log.swallowing():  # the next utterance is still to be stored
             texts = _at_once(self._rules.find(said))
             for one in self._rules.memories(said, texts, memory.agent_id, memory.session_id):
+                self._echoes.note(memory.agent_id, one.memory_id, one.text)
                 one.store(memory)
         self._behind = False
 
@@ -214,8 +219,8 @@ class Capture:
 class AsyncCapture:
     """Stores utterances before the hook returns: an outbox or a file takes them at once. Never raises."""
 
-    def __init__(self, rules: CaptureRules, timeout: float, log: LogOnce) -> None:
-        self._rules, self._timeout, self._log = rules, timeout, log
+    def __init__(self, rules: CaptureRules, timeout: float, log: LogOnce, echoes: Echoes | None = None) -> None:
+        self._rules, self._timeout, self._log, self._echoes = rules, timeout, log, echoes or Echoes()
 
     async def take(self, memory: AsyncAgentMemory, said: Utterance) -> None:
         """Store an utterance within the timeout; a failure is logged once, cancellation goes on."""
@@ -226,6 +231,7 @@ class AsyncCapture:
     async def _store(self, memory: AsyncAgentMemory, said: Utterance) -> None:
         texts = await self._found(said)
         for one in self._rules.memories(said, texts, memory.agent_id, memory.session_id):
+            self._echoes.note(memory.agent_id, one.memory_id, one.text)
             await one.store_async(memory)
 
     async def _found(self, said: Utterance) -> Texts:
