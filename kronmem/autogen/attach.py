@@ -44,13 +44,13 @@ class Attachment:
         self.detach()
 
     def recall(self, agent: ConversableAgent, hook: RecallHook, part: str = "recall") -> None:
-        """Let an agent recall before it replies, unless it does already."""
+        """Let an agent recall before it replies, unless it does already; the hook of another part comes before."""
         if self._claim(agent, part):
             hook.owner = self
             self._hook(agent, BEFORE_REPLY, hook)
             self._hook(agent, f"a_{BEFORE_REPLY}", hook.call_async)
-            self._undo[agent].append(wrap(agent, "generate_reply", hook.replying))
-            self._undo[agent].append(wrap(agent, "a_generate_reply", hook.replying_async))
+            self._undo[agent].append(wrap(agent, "generate_reply", hook.replying, first=part != "recall"))
+            self._undo[agent].append(wrap(agent, "a_generate_reply", hook.replying_async, first=part != "recall"))
 
     def capture(self, agent: ConversableAgent) -> None:
         """Keep the messages that an agent sends, unless they are kept already."""

@@ -163,10 +163,17 @@ class RecallHook:
         def ask(exclude: list[str]) -> list[Hit]:
             return recall_beside(memory, self._read_from, asked, self._limit, exclude)
 
-        hits = recall_fresh(ask, self._echoes, memory.agent_id, Prompt(map(text, messages)))
+        hits = recall_fresh(ask, self._echoes, memory.agent_id, self._prompt(memory, messages))
         named = any(one != memory.agent_id for one in self._read_from)
         # AutoGen executes fenced code found in the messages of an agent that may run code: a memory is never run.
         return render_block(hits, memory.agent_id, named=named).replace("```", "'''")
+
+    def _prompt(self, memory: AgentMemory, messages: list[Message]) -> Prompt:
+        """All that the model is about to see: a context in the system message, and one that another hook prepared."""
+        others = (
+            block for one in _prepared.get().values() if one is not None and one[0] == memory for block in one[1:]
+        )
+        return Prompt([self._agent.system_message, *others, *map(text, messages)])
 
 
 class ContextHook(RecallHook):

@@ -79,7 +79,7 @@ class Turn:
         self._parts, self._memory = parts, memory
         self._budget, self._id = TimeBudget(parts.memory.timeout), uuid.uuid4().hex[:12]
 
-    async def block(self, words: str, prompt: Iterable[str]) -> str:
+    async def block(self, words: str, prompt: Iterable[str] = ()) -> str:
         """The injected block for the user's words, without what the prompt holds; "" without hits and on failure."""
         found = ""
         if words and self._memory is not None:

@@ -77,7 +77,7 @@ async def test_an_agent_holds_shared_and_private_memory_side_by_side() -> None:
             tools=[*shared.tools(), *private.tools(prefix="my_")],
             reflect_on_tool_use=True,
         )
-        await agent.run(task="Keep this to yourself: Ada leaves early on Mondays")
+        await agent.run(task="Keep it to yourself that I leave early on Mondays")
         await agent.run(task="When do we meet, and does Ada leave early on Mondays?")
         first, second = blocks(model.prompts[-1])
         assert ("meets on Mondays" in first, "leaves early" in second) == (True, True)

@@ -95,10 +95,11 @@ def test_what_no_hook_could_use_is_refused_when_it_is_attached(client: Client) -
     assert not any(helper.hook_lists.values())
 
 
-def test_nothing_is_added_when_nothing_fits(tea: AgentMemory) -> None:
+def test_nothing_is_added_when_nothing_fits(memory: AgentMemory) -> None:
+    memory.remember(TEA)
     with OpenAIServer(lambda _: "Paris. TERMINATE") as server:
         helper, ann = assistant(server), user()
-        attach_memory(tea, helper, capture="all")
+        attach_memory(memory, helper, capture="all")
         ann.initiate_chat(helper, message="zebra quantum", silent=True)
         assert contents(server.prompts[0]) == ["You are assistant.", "zebra quantum"]
 
@@ -110,10 +111,10 @@ def test_a_turn_asks_once_and_tool_results_stay_with_their_calls(chat: Chat) -> 
 
     with KronvexServer() as service, OpenAIServer(model) as server:
         with Client(service.url, api_key=service.key) as client:
-            client.remember("ann", "bread butter with tea")
+            client.remember("ann", "bread butter and jam with tea")
             helper = assistant(server, llm_config=server.llm_config(tools=[LOOK]))
             ann = user(function_map={"look": lambda where: f"found {where}"})
-            attach_memory(client.agent("ann"), helper, capture="all")
+            attach_memory(client.agent("ann"), helper, capture=False)
             chat(ann, helper, "bread butter with tea?")
             queries = [one.body["query"] for one in service.requests if one.path.endswith("/recall")]
             assert list(dict.fromkeys(queries)) == ["bread butter with tea?"]
@@ -122,6 +123,7 @@ def test_a_turn_asks_once_and_tool_results_stay_with_their_calls(chat: Chat) -> 
             assert roles[-1] == ["system", "user", "user", *["assistant", "tool"] * 2]
             assert [len(blocks(prompt)) for prompt in server.prompts] == [1, 1, 1]
             recalls = len(queries)
+            assert recalls == 1
             chat(ann, helper, "bread butter with tea?")
             again = [one for one in service.requests if one.path.endswith("/recall")]
             assert len(again) == recalls + 1, "a new chat is a new question"
