@@ -9,7 +9,7 @@ from ag2.events import BaseEvent, ModelRequest, ModelResponse, TextInput
 from ag2.middleware import AgentTurn, BaseMiddleware, LLMCall, Middleware
 
 from kronmem import AsyncClient
-from kronmem.packs.capture import CaptureOption, Utterance
+from kronmem.packs.capture import MAX_BEFORE, CaptureOption, Utterance
 from kronmem.packs.injected_block import clean_words
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.tool_fields import with_fields
@@ -68,6 +68,7 @@ class MemoryMiddleware(BaseMiddleware):
         self._turns = turns
         self._turn: Turn | None = None
         self._words, self._block = "", ""
+        self._told: tuple[str, ...] = ()
 
     async def on_turn(self, call_next: AgentTurn, event: BaseEvent, context: Context) -> ModelResponse:
         """Look up once, let the agent work, store the words and the answer."""
@@ -77,7 +78,7 @@ class MemoryMiddleware(BaseMiddleware):
             answer = await call_next(event, context)
         finally:  # not before: the turn would recall its own words
             await turn.keep(Utterance(words, "user", "user"))
-        await turn.keep(Utterance(clean_words(answer.content or ""), "assistant", "assistant", before=(words,)))
+        await turn.keep(Utterance(clean_words(answer.content or ""), "assistant", "assistant", before=self._told))
         return answer
 
     async def on_llm_call(self, call_next: LLMCall, events: Sequence[BaseEvent], context: Context) -> ModelResponse:
@@ -85,6 +86,7 @@ class MemoryMiddleware(BaseMiddleware):
         if self._turn is not None:  # the first call: its events are the prompt
             turn, self._turn = self._turn, None
             self._block = await turn.block(self._words, map(_text, events))
+            self._told = tuple(words for event in events if (words := _words(event)))[-MAX_BEFORE:]
         places = [at for at, event in enumerate(events) if _words(event)]
         if not self._block or not places:
             return await call_next(events, context)

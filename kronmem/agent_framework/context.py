@@ -9,7 +9,7 @@ from typing import Any
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
 
 from kronmem import AsyncClient
-from kronmem.packs.capture import CaptureOption, Utterance
+from kronmem.packs.capture import MAX_BEFORE, CaptureOption, Utterance
 from kronmem.packs.injected_block import clean_words
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.turn_memory import TurnMemory
@@ -79,7 +79,8 @@ class KronmemContextProvider(ContextProvider):
         words = clean_words(context.response.text) if context.response is not None else ""
         if words:
             name = getattr(agent, "name", None) or "assistant"
-            before = tuple(clean_words(message.text) for message in _newest(context.input_messages))
+            told = [one for one in context.get_messages(include_input=True) if one.role == "user"]
+            before = tuple(clean_words(message.text) for message in told[-MAX_BEFORE:])
             await self._turns.begin().keep(Utterance(words, name, "assistant", before=before))
 
     async def close(self) -> None:

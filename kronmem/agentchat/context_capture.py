@@ -10,15 +10,13 @@ from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import AssistantMessage, LLMMessage, UserMessage
 
 from kronmem.agentchat import injection
-from kronmem.packs.capture import AsyncCapture, CaptureRules, Role, Utterance
+from kronmem.packs.capture import MAX_BEFORE, AsyncCapture, CaptureRules, Role, Utterance
 from kronmem.packs.checks import check_capture
 from kronmem.packs.injected_block import clean_words
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
 from kronmem.packs.no_echo import Echoes
 
-MAX_BEFORE = 8
-"""Messages that an answer may repeat."""
 USER = "user"
 """AutoGen names the words of a person so, and those of another agent by its name."""
 

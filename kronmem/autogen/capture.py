@@ -10,13 +10,10 @@ from functools import partial
 from kronmem.autogen.chat_identity import Chat, chat_of
 from kronmem.autogen.classic import Agent, ConversableAgent, group_of
 from kronmem.autogen.messages import Message, words
-from kronmem.packs.capture import Capture, Role, Utterance
+from kronmem.packs.capture import MAX_BEFORE, Capture, Role, Utterance
 
 NOTHING = Utterance("", "", "user")
 """Of a message that AutoGen replays: it was captured when it was said, and may have been forgotten since."""
-MAX_BEFORE = 8
-"""Messages that an answer may repeat: four exchanges."""
-
 _tickets: ContextVar[list[tuple[Capture, int]] | None] = ContextVar("kronmem_tickets", default=None)
 """The messages that this task has handed over and not yet waited for; None where chats are not awaited."""
 

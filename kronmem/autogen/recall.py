@@ -170,9 +170,7 @@ class RecallHook:
 
     def _prompt(self, memory: AgentMemory, messages: list[Message]) -> Prompt:
         """All that the model is about to see: a context in the system message, and one that another hook prepared."""
-        others = (
-            block for one in _prepared.get().values() if one is not None and one[0] == memory for block in one[1:]
-        )
+        others = [one[1] for one in _prepared.get().values() if one is not None and one[0] == memory]
         return Prompt([self._agent.system_message, *others, *map(text, messages)])
 
 

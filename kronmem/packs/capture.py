@@ -34,6 +34,8 @@ True, every message; a function; or False."""
 
 MAX_PIECE_CHARS = 30_000
 """A memory holds 32,000 characters at every service; the rest is room for a redaction that lengthens a text."""
+MAX_BEFORE = 8
+"""Messages of a chat that an answer may repeat: those of the last minutes."""
 EXTRACT_WAIT = 0.1
 """Seconds that a turn waits for a function of the user's: rules take less, and a model is not waited for."""
 _NAMESPACE = uuid.UUID("6f0e3d52-6a39-5d0e-8c1b-1f2f6a1d9a77")

@@ -187,7 +187,7 @@ def _is_firm(sentence: str) -> bool:
 
 
 def _is_new(sentence: str, known: set[str]) -> bool:
-    words = [word for word in words_of(sentence) if word not in rules.SMALL_TALK]
+    words = dict.fromkeys(word for word in words_of(sentence) if word not in rules.SMALL_TALK)
     new = [word for word in words if word not in known]
     if any(word in known for word in words if any(map(str.isdigit, word))):
         return False  # the same number or date: what was said, in other words
