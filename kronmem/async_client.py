@@ -197,6 +197,7 @@ class AsyncClient:
         role: str | None = None,
         key: str | None = None,
         supersedes: str | None = None,
+        may_replace: bool = False,
     ) -> Memory:
         """Store one memory.
 
@@ -204,7 +205,8 @@ class AsyncClient:
         beats both. `memory_id`, a UUID of yours, makes a repeated call one memory, even across a restart.
         `key` is the subject ("home_city"): a later memory of the same agent, session and key takes its place, and the
         old one is kept as history, never recalled; `supersedes` does the same by id. `role` is who said it: "user",
-        "assistant" or "tool".
+        "assistant" or "tool". With `may_replace` the answer's field of that name holds the former statements that this
+        one may replace ("I moved to Berlin": "I live in Paris").
         """
         draft = self._wiring.draft(
             agent_id,
@@ -220,6 +222,7 @@ class AsyncClient:
             role=role,
             key=key,
             supersedes=supersedes,
+            may_replace=may_replace,
         )
         if self._post is None:
             return await self._run(calls.remember(draft))

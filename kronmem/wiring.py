@@ -198,14 +198,14 @@ class Wiring:
         memory_type: str,
         memory_id: str | None = None,
         supersedes: str | None = None,
+        may_replace: bool = False,
         **options: Unpack[WriteOptions],
     ) -> calls.Draft:
         """Check and redact a memory about to be stored, and give it the id that every attempt will carry."""
         client_id = inputs.uuid(memory_id) if memory_id is not None else str(uuid.uuid4())
         own_id = memory_id is not None
-        checked = calls.draft(
-            agent_id, client_id, content, memory_type, supersedes=supersedes, own_id=own_id, **options
-        )
+        once = {"own_id": own_id, "may_replace": may_replace}
+        checked = calls.draft(agent_id, client_id, content, memory_type, supersedes=supersedes, **once, **options)
         return checked if self._redact is None else checked.changed(self.redacted)
 
     def drafts(

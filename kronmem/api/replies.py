@@ -38,6 +38,12 @@ class MemoryReply(TypedDict):
     conflicts_resolved: int
 
 
+class StoredReply(MemoryReply):
+    """A memory that was stored; `may_replace` lists former statements, the likeliest first, if they were asked for."""
+
+    may_replace: NotRequired[list[MemoryReply]]
+
+
 class ExplanationReply(TypedDict):
     """The parts of a similarity: `(words + meaning) * speaker`, at most 1, rounded to four digits."""
 

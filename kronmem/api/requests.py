@@ -152,6 +152,7 @@ class RememberRequest(RequestModel):
     role: Role | None = None
     key: Key | None = None
     supersedes: Id | None = None
+    may_replace: bool = False
 
     def reserved(self) -> tuple[ReservedMetadata, dict[str, JsonValue]]:
         """The reserved object, which wins over the fields around it, and the metadata without it."""

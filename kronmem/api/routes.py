@@ -46,7 +46,7 @@ CREATE_AGENT = Route("POST", paths.AGENTS, requests.AgentRequest, replies.AgentR
 GET_AGENT = Route("GET", paths.AGENT, requests.EmptyRequest, replies.AgentReply)
 UPDATE_AGENT = Route("PATCH", paths.AGENT, requests.AgentUpdateRequest, replies.AgentReply)
 DELETE_AGENT = Route("DELETE", paths.AGENT, requests.EmptyRequest, NoneType, 204)
-REMEMBER = Route("POST", paths.REMEMBER, requests.RememberRequest, replies.MemoryReply, 201)
+REMEMBER = Route("POST", paths.REMEMBER, requests.RememberRequest, replies.StoredReply, 201)
 RECALL = Route("POST", paths.RECALL, requests.RecallRequest, replies.RecallReply)
 INJECT_CONTEXT = Route("POST", paths.INJECT_CONTEXT, requests.RecallRequest, replies.ContextReply)
 BATCH = Route("POST", paths.BATCH, requests.BatchRequest, replies.BatchReply, 201)
@@ -55,7 +55,7 @@ EXPORT = Route("GET", paths.EXPORT, requests.EmptyRequest, replies.ExportReply)
 LIST_MEMORIES = Route("GET", paths.MEMORIES, requests.ListRequest, replies.PageReply)
 CLEAR = Route("DELETE", paths.MEMORIES, requests.EmptyRequest, replies.ClearReply)
 # Paths of their own: on the older routes a service that does not know the fields would ignore them in silence.
-UPSERT = Route("POST", paths.UPSERT, requests.RememberRequest, replies.MemoryReply, 201)
+UPSERT = Route("POST", paths.UPSERT, requests.RememberRequest, replies.StoredReply, 201)
 UPDATE = Route("POST", paths.UPDATE, requests.UpdateRequest, replies.MemoryReply)
 RESTORE = Route("POST", paths.RESTORE, requests.RestoreRequest, replies.RestoreReply)
 # A path of its own, not a filter on the other clear: a service that does not know filters would delete everything.

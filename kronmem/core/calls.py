@@ -47,6 +47,8 @@ class Draft:
     supersedes: str | None = None
     said_at: float | None = None
     """When it was said (seconds since 1970), if that was before it is sent."""
+    may_replace: bool = field(default=False, compare=False)
+    """Whether the answer is to name the former statements that it may replace."""
     own_id: bool = field(default=False, compare=False)
     """The id is the user's own and means one text, everywhere."""
 
@@ -86,6 +88,7 @@ def draft(
     role: str | None = None,
     key: str | None = None,
     supersedes: str | None = None,
+    may_replace: bool = False,
     own_id: bool = False,
 ) -> Draft:
     """Check everything a remember takes."""
@@ -102,6 +105,7 @@ def draft(
         inputs.role(role),
         inputs.key(key),
         None if supersedes is None else inputs.identifier(supersedes, "supersedes"),
+        may_replace=bool(may_replace),
         own_id=own_id,
     )
 
@@ -116,7 +120,7 @@ def remember(one: Draft) -> Call[Memory]:
         paths.REMEMBER,
         partial(memory_json.memory, agent_id=one.agent_id),
         one.agent_id,
-        body=to_json(one.fields()),
+        body=to_json(_asking(one)),
         headers=(*JSON, ("idempotency-key", one.client_id)),
         creates=True,
         vendor_body=lambda: to_json(kronvex_bodies.for_server(one.fields())),
@@ -128,6 +132,10 @@ def remember(one: Draft) -> Call[Memory]:
     )
 
 
+def _asking(one: Draft) -> dict[str, JsonValue]:
+    return {**one.fields(), "may_replace": True} if one.may_replace else one.fields()
+
+
 def _upsert(one: Draft) -> Call[Memory]:
     """Store one memory in the place of another, by a path that a service without history does not have."""
     return Call(
@@ -136,7 +144,7 @@ def _upsert(one: Draft) -> Call[Memory]:
         paths.UPSERT,
         partial(memory_json.memory, agent_id=one.agent_id),
         one.agent_id,
-        body=to_json(one.fields()),
+        body=to_json(_asking(one)),
         headers=(*JSON, ("idempotency-key", one.client_id)),
         creates=True,
         subject=one,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from kronmem.engine import asker, fill_context, receipts
+from kronmem.engine import asker, fill_context, receipts, succession
 from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
@@ -35,6 +35,8 @@ from kronmem.engine.store import Erased, Filter, NewRow, Page, Reader, Row, Spac
 from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
 from kronmem.fork_safety import ForkLock
 
+FORMER, MOST_FORMER = 20, 3
+"""So many like memories are compared with a new one, and so many are named that it may replace."""
 ANY_TIME = -1.0
 """Whatever was there before."""
 _TICK = 1e-6
@@ -146,6 +148,16 @@ class Engine:
             with suppress(TransportError, StoreError), self._store.note(most=left) as rows:
                 rows.count_access(space, [hit.row.number for hit in hits])
         return hits
+
+    def former(self, place: Place, memory_id: str) -> list[Row]:
+        """The former statements that a memory may replace, the likeliest first."""
+        now = self._now()
+        with self._store.read(place.timeout) as rows:
+            space, new = resolve(rows, place, memory_id, now)
+            question = succession.question_for(new)
+            asked = Search(question, FORMER, threshold=0.0, count_access=False)
+            hits = search(rows, space, asked, now, self._codes.of(rows, space)) if question else []
+        return [hit.row for hit in hits if succession.replaces(new, hit.row)][:MOST_FORMER]
 
     def memory(self, place: Place, memory_id: str) -> Row:
         """One memory by its id, or by the id its sender gave it."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -62,8 +62,12 @@ def _handles(
 
 @_handles(routes.UPSERT)
 @_handles(routes.REMEMBER)
-def _remember(engine: Engine, asked: Invocation[requests.RememberRequest]) -> replies.MemoryReply:
-    return _stored(engine, asked.place, [_draft(asked.body, asked.key)])[0]
+def _remember(engine: Engine, asked: Invocation[requests.RememberRequest]) -> replies.StoredReply:
+    stored = _stored(engine, asked.place, [_draft(asked.body, asked.key)])[0]
+    if not asked.body.may_replace:
+        return cast("replies.StoredReply", stored)  # the same without an optional field
+    former = engine.former(asked.place, stored["id"])
+    return {**stored, "may_replace": [serialize.memory(asked.place.agent, row) for row in former]}
 
 
 @_handles(routes.BATCH)

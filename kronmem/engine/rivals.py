@@ -34,20 +34,18 @@ _SPEAKER = re.compile(r"^([A-Z]\w+): ")
 _MAYBE = re.compile(
     r"\b(?:what if|if i|if we|would|i'd|we'd|might|maybe|perhaps|thinking (?:about|of)|considering|want to|wants to"
     r"|hope to|hopes to"
-    r"|should we|should i|visiting|said|says|told me|asked|dream|wish|could)\b|^(?:if|should|can|do|does|did|is it"
+    r"|should we|should i|visiting|said|says|told me|asked|dream|wish|could|i guess|depends)\b|^(?:if|should|can|do"
+    r"|does|did|is it"
     r"|are you)\b"
 )
 _PAST = re.compile(
     r"\b(?:used to|as a child|when i was|last year|years ago|in (?:19|20)\d\d|back then|my old|former)\b"
 )
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-        + ["thirteen", "fourteen", "fifteen"]
-    )
-    if word != "one"
-}
+_COUNTED = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
+    "zwei drei vier funf sechs sieben acht neun zehn elf zwolf",
+)
+_NUMBERS = {word: str(number) for words in _COUNTED for number, word in enumerate(words.split(), 2)}
 _DAYS = frozenset(
     (
         *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
@@ -64,10 +62,72 @@ _MONTHS = frozenset(
     )
 )
 _COLOURS = frozenset(
-    ["red", "blue", "green", "yellow", "orange", "purple", "pink", "black", "white", "grey", "gray", "brown", "silver", "gold", "turquoise", "beige"]
+    [
+        "red",
+        "blue",
+        "green",
+        "yellow",
+        "orange",
+        "purple",
+        "pink",
+        "black",
+        "white",
+        "grey",
+        "gray",
+        "brown",
+        "silver",
+        "gold",
+        "turquoise",
+        "beige",
+    ]
 )
 _FOREIGN = frozenset(
-    ["ist", "sind", "ein", "eine", "est", "es", "un", "une", "il", "el", "la", "le", "les", "mein", "meine", "mi", "mon", "ma", "unser", "het", "een", "de", "der", "die", "das"]
+    [
+        "ist",
+        "sind",
+        "ein",
+        "eine",
+        "est",
+        "es",
+        "un",
+        "une",
+        "il",
+        "el",
+        "la",
+        "le",
+        "les",
+        "mein",
+        "meine",
+        "mi",
+        "mon",
+        "ma",
+        "unser",
+        "het",
+        "een",
+        "de",
+        "der",
+        "die",
+        "das",
+    ]
+)
+_UNITS = frozenset(
+    map(
+        terms.stem,
+        (
+            "kg g mg km m cm mm ml l euro euros dollar dollars pound pounds eur usd gb mb tb minutes minute min"
+            " hours hour days day weeks week months"
+            " month years year percent degrees o'clock am pm times x seconds second ms cents points stunden tage"
+            " jahre wochen uhr"
+        ).split(),
+    )
+)
+_NO_THING = frozenset(
+    map(
+        terms.stem,
+        "like without just home part way thing things everything nothing something some here there today yesterday"
+        " early late"
+        " me him them alone behind house room one lot bit".split(),
+    )
 )
 _MONTH_STEMS = frozenset(map(terms.stem, _MONTHS))
 _IS = "⇒"
@@ -80,6 +140,7 @@ _BECOMES = re.compile(
     r"(?: back| up| down| out| forward| over| on)* (?:to|until|till|from \S+(?: \S+)? to)\b"
     r"|\b(?:is|are|am|'m|was set|will be|shall be|becomes|became|goes|costs?|is called|is named|are called|equals"
     r"|amounts to)\b(?: called\b| named\b)?"
+    r"|\bist (?:gestiegen|gesunken|verschoben(?: worden)?|erhoht worden) auf\b"
     r"|\b(?:ist|sind|betragt|kostet|heisst|est|sont|coute|es|son|cuesta|e|costa|zijn)\b"
 )
 _SCHEDULED = re.compile(
@@ -109,7 +170,7 @@ _TO_CHANGE = "changed?|renamed?|switch(?:ed|es)?|moved?|updated?|replaced?|migra
 _OF = re.compile(
     rf"\b(?:{_TO_CHANGE}) (?:our |my |the |your |his |her |their )?(?P<what>[\w' -]{{3,40}}?)(?: (?:to|from|with|by|into)\b|$)"
 )
-_NEW = re.compile(r"\bnew (?P<what>\w{3,}) (?:came|arrived|is|has|runs|was installed|works)\b")
+_NEW = re.compile(r"\bnew (?P<what>\w{3,})(?: \w+)? (?:came|arrived|is|has|runs|was installed|works)\b")
 # What is over, and so what an earlier statement must hold.
 _OVER = tuple(
     re.compile(pattern)
@@ -123,7 +184,8 @@ _OVER = tuple(
         r" )*(?P<old>[\w'.+# -]+)",
         r"\b(?:not|n't) (?:\w+ing |use |on |a |an |the |in |at )*(?P<old>[\w'.+#-]+(?: \w+)?) any ?(?:more|longer)\b",
         r"\b(?:gave|given|giving) up (?:on |the |my |our )?(?P<old>[\w'.+#-]+(?: \w+)?)",
-        r"\b(?:sold|scrapped|cancel?led|abandoned|stopped|quit|dropped|ditched|retired|left|skipped|got rid of|shut"
+        r"(?<!my )(?<!the )(?<!her )(?<!his )(?<!our )(?<!on )(?<!has )\b(?:sold|scrapped|cancel?led|abandoned"
+        r"|stopped|quit|dropped|ditched|retired|left|skipped|got rid of|shut"
         r" down|turned off|switched off)"
         r" (?:using |the |my |our |playing |eating |taking |drinking |working at |working for"
         r" )*(?P<old>[\w'.+#-]+(?: \w+)?)",
@@ -134,7 +196,7 @@ _OVER = tuple(
         r"\bnot (?:the )?(?P<old>[\w'.+#-]+)$",
         r"\brather than (?P<old>[\w'.+#-]+)",
         r"\b(?P<old>[\w'.-]+) (?:has )?(?:left|quit|retired|resigned)$",
-        r"\b(?P<old>[\w'.+#-]+) is now (?=[\w'])",
+        r"\b(?P<old>[a-z]+ \d[\w.-]*) is now\b",
     )
 )
 _OVER_HINT = re.compile(
@@ -153,13 +215,15 @@ _HOME = (
         r"|'s) based in\b"
     ),
     re.compile(
-        r"\b(?:moved|relocated|moving house) to\b|\bmoved (?:here|in|back)\b|\b(?:umgezogen|gezogen|demenage|mudado"
-        r"|trasferito|verhuisd)\b"
+        r"(?<!'s )(?<!my )(?<!our )(?<!the )\b\w+ (?:have |has |had |just |finally |recently |also )*(?:moved"
+        r"|relocated) (?:to|here|in|back)\b"
+        r"|\b(?:umgezogen|gezogen|demenage|mudado|trasferito|verhuisd)\b"
     ),
 )
 _JOB = (
     re.compile(
-        r"^(?!.*\b(?:lost|left|quit)\b).*(?:\b(?:work|works|working|employed) (?:at|for|as|from)\b|\bjob (?:at|as"
+        r"^(?!.*\b(?:lost|left|quit)\b).*(?:\b(?:work|works|working|employed) (?:at|as|from|for(?! (?:a long|some"
+        r"|years|me|him|her|them)))\b|\bjob (?:at|as"
         r"|is)\b|\bbefore my job\b|\barbeite\b)"
     ),
     re.compile(
@@ -174,7 +238,60 @@ _COUPLE = (
 )
 _STATES = (_HOME, _JOB, _COUPLE)
 WORDS = frozenset(
-    ["moved", "relocated", "migrated", "switched", "changed", "replaced", "swapped", "renamed", "transferred", "converted", "upgraded", "took", "gave", "quit", "left", "sold", "scrapped", "cancelled", "canceled", "abandoned", "stopped", "dropped", "ditched", "retired", "skipped", "gone", "longer", "anymore", "instead", "joined", "hired", "promoted", "started", "married", "divorced", "engaged", "cut", "raised", "lowered", "extended", "postponed", "increased", "reduced", "shifted", "rescheduled", "delayed", "actually", "rather", "correction", "new", "gezogen", "umgezogen"]
+    [
+        "moved",
+        "relocated",
+        "migrated",
+        "switched",
+        "changed",
+        "replaced",
+        "swapped",
+        "renamed",
+        "transferred",
+        "converted",
+        "upgraded",
+        "took",
+        "gave",
+        "quit",
+        "left",
+        "sold",
+        "scrapped",
+        "cancelled",
+        "canceled",
+        "abandoned",
+        "stopped",
+        "dropped",
+        "ditched",
+        "retired",
+        "skipped",
+        "gone",
+        "longer",
+        "anymore",
+        "instead",
+        "joined",
+        "hired",
+        "promoted",
+        "started",
+        "married",
+        "divorced",
+        "engaged",
+        "cut",
+        "raised",
+        "lowered",
+        "extended",
+        "postponed",
+        "increased",
+        "reduced",
+        "shifted",
+        "rescheduled",
+        "delayed",
+        "actually",
+        "rather",
+        "correction",
+        "new",
+        "gezogen",
+        "umgezogen",
+    ]
 )
 """Words of a change."""
 CUES = frozenset(map(terms.stem, WORDS))
@@ -203,7 +320,35 @@ _SELF = frozenset(
     )
 )
 _KIN = frozenset(
-    ["sister", "brother", "mother", "father", "wife", "husband", "son", "daughter", "partner", "friend", "cousin", "aunt", "uncle", "colleague", "boss", "neighbour", "neighbor", "competitor", "mum", "mom", "dad", "grandmother", "grandfather", "girlfriend", "boyfriend", "roommate", "flatmate"]
+    [
+        "sister",
+        "brother",
+        "mother",
+        "father",
+        "wife",
+        "husband",
+        "son",
+        "daughter",
+        "partner",
+        "friend",
+        "cousin",
+        "aunt",
+        "uncle",
+        "colleague",
+        "boss",
+        "neighbour",
+        "neighbor",
+        "competitor",
+        "mum",
+        "mom",
+        "dad",
+        "grandmother",
+        "grandfather",
+        "girlfriend",
+        "boyfriend",
+        "roommate",
+        "flatmate",
+    ]
 )
 _MANY = re.compile(
     r"\b(?:likes?|loves?|enjoys?|speaks?|plays?|owns?|knows?|hates?|reads?|eats?|bought|supports?|mag|liebt|gern"
@@ -224,11 +369,89 @@ _TURNED = re.compile(
     r"|relocated|delayed)\b"
 )
 _TIMES = frozenset(
-    map(terms.stem, ["today", "yesterday", "last", "week", "month", "year", "day", "now", "new", "finally", "since", "time", "morning", "evening"])
+    map(
+        terms.stem,
+        [
+            "today",
+            "yesterday",
+            "last",
+            "week",
+            "month",
+            "year",
+            "day",
+            "now",
+            "new",
+            "finally",
+            "since",
+            "time",
+            "morning",
+            "evening",
+        ],
+    )
 )
 _ORDINAL = re.compile(r"^(?:first|second|third|fourth|fifth|last|next|1st|2nd|3rd|\d+th)$")
 _SMALL = terms.STOPWORDS | frozenset(
-    ["the", "a", "an", "our", "my", "your", "his", "her", "their", "its", "this", "that", "to", "of", "in", "on", "at", "for", "from", "by", "with", "der", "die", "das", "den", "dem", "ein", "eine", "einen", "le", "la", "les", "un", "une", "el", "los", "il", "lo", "het", "de", "du", "des", "del", "am", "um", "im", "zu", "als", "is", "are", "be", "each", "every", "all", "please", "use", "get", "go", "goes"]
+    [
+        "the",
+        "a",
+        "an",
+        "our",
+        "my",
+        "your",
+        "his",
+        "her",
+        "their",
+        "its",
+        "this",
+        "that",
+        "to",
+        "of",
+        "in",
+        "on",
+        "at",
+        "for",
+        "from",
+        "by",
+        "with",
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "ein",
+        "eine",
+        "einen",
+        "le",
+        "la",
+        "les",
+        "un",
+        "une",
+        "el",
+        "los",
+        "il",
+        "lo",
+        "het",
+        "de",
+        "du",
+        "des",
+        "del",
+        "am",
+        "um",
+        "im",
+        "zu",
+        "als",
+        "is",
+        "are",
+        "be",
+        "each",
+        "every",
+        "all",
+        "please",
+        "use",
+        "get",
+        "go",
+        "goes",
+    ]
 )
 
 
@@ -284,7 +507,7 @@ def replaces(later: Statement, earlier: Statement) -> bool:
     return (
         any(_other_value(new, old) for new in later.clauses for old in earlier.clauses)
         or _ended(later, earlier)
-        or any(new and old for new, old in zip(later.becomes, earlier.states, strict=True))
+        or (bool(later.person) and later.person == earlier.person and _lives_otherwise(later, earlier))
         or _measured_anew(later, earlier)
         or _of_another_kind(later, earlier)
         or any(_denied(new, old) for new in later.clauses for old in earlier.clauses)
@@ -302,6 +525,10 @@ def _other_value(new: Clause, old: Clause) -> bool:
         return False
     if new.value and old.value and _one_subject(new, old):
         return _differ(new, old) or (bool(_FOREIGN & set(new.words)) and _one_segment_differs(new, old))
+    if new.cued and new.subject and new.subject != {"self"} and new.subject <= old.content and not old.event:
+        kinds = _kinds(new.value) & _kinds(old.words)
+        if kinds - {"number", "colour"} and not set(new.value) <= set(old.words):
+            return True
     return _one_segment_differs(new, old) or (sorted(new.words) == sorted(old.words) and "prefers" in new.words)
 
 
@@ -321,7 +548,7 @@ def _differ(new: Clause, old: Clause) -> bool:
     if set(new.value) == set(old.value) or max(len(new.value), len(old.value)) > _VALUE or new.event or old.event:
         return False
     if kinds := _kinds(new.value) & _kinds(old.value):
-        return "number" not in kinds or _units(new.value) == _units(old.value) or bool(kinds - {"number"})
+        return "number" not in kinds or bool(kinds - {"number"}) or _same_unit(new.value, old.value)
     if new.person and new.subject <= {"self", terms.stem(new.person)}:  # a person is many things
         return False
     if _kinds(new.value) or _kinds(old.value):
@@ -379,11 +606,17 @@ def _ended(later: Statement, earlier: Statement) -> bool:
     if any(old <= values for old in later.over):
         return True
     return any(
-        what == clause.subject or (len(what) >= 2 and what <= clause.content)
+        what == clause.subject
+        or (not clause.subject and what == frozenset([*_stems(clause.words)][:1]))
+        or (len(what) >= 2 and what <= clause.content)
         for what in later.changed
         for clause in earlier.clauses
         if what
     )
+
+
+def _lives_otherwise(later: Statement, earlier: Statement) -> bool:
+    return any(new and old for new, old in zip(later.becomes, earlier.states, strict=True))
 
 
 def _measured_anew(later: Statement, earlier: Statement) -> bool:
@@ -395,9 +628,14 @@ def _measured_anew(later: Statement, earlier: Statement) -> bool:
         or any(clause.event and not clause.subject for clause in earlier.clauses)
     ):
         return False
-    shared = (later.stems & earlier.stems) - units
+    counted = units - _UNITS  # what is counted is a thing itself: "15 people", "three raised beds"
+    shared = (later.stems & earlier.stems) - (units - counted)
     same = {number for number, unit in later.numbers if unit in units} & {number for number, _ in earlier.numbers}
-    return bool(shared) and not same and len(shared) >= min(len(later.stems - units), len(earlier.stems - units), 3) - 1
+    return (
+        bool(shared)
+        and not same
+        and len(shared) >= (1 if counted else min(len(later.stems - units), len(earlier.stems - units), 3) - 1)
+    )
 
 
 def _of_another_kind(later: Statement, earlier: Statement) -> bool:
@@ -514,7 +752,86 @@ def _person(plain: str, part: str) -> str:
 
 
 _NOT_NAMES = frozenset(
-    ["please", "use", "answer", "write", "rent", "minimum", "invoices", "deploys", "tickets", "hosting", "changed", "renamed", "decided", "launch", "submission", "indent", "send", "give", "never", "always", "version", "moved", "switched", "blood", "skipped", "graphite", "payments", "data", "passwords", "paces", "offline", "beta", "rollout", "prices", "weights", "thesis", "field", "chapter", "paper", "style", "wholesale", "glaze", "legal", "tile", "error", "shell", "card", "emails", "new", "actually", "remember", "note", "keep", "hosting", "weekly", "daily", "monthly", "mein", "meine", "mi", "il", "la", "le", "el", "het", "les", "mon", "ma", "unser", "die", "der", "das", "que", "todo", "no", "yes", "hier", "jetzt"]
+    [
+        "please",
+        "use",
+        "answer",
+        "write",
+        "rent",
+        "minimum",
+        "invoices",
+        "deploys",
+        "tickets",
+        "hosting",
+        "changed",
+        "renamed",
+        "decided",
+        "launch",
+        "submission",
+        "indent",
+        "send",
+        "give",
+        "never",
+        "always",
+        "version",
+        "moved",
+        "switched",
+        "blood",
+        "skipped",
+        "graphite",
+        "payments",
+        "data",
+        "passwords",
+        "paces",
+        "offline",
+        "beta",
+        "rollout",
+        "prices",
+        "weights",
+        "thesis",
+        "field",
+        "chapter",
+        "paper",
+        "style",
+        "wholesale",
+        "glaze",
+        "legal",
+        "tile",
+        "error",
+        "shell",
+        "card",
+        "emails",
+        "new",
+        "actually",
+        "remember",
+        "note",
+        "keep",
+        "hosting",
+        "weekly",
+        "daily",
+        "monthly",
+        "mein",
+        "meine",
+        "mi",
+        "il",
+        "la",
+        "le",
+        "el",
+        "het",
+        "les",
+        "mon",
+        "ma",
+        "unser",
+        "die",
+        "der",
+        "das",
+        "que",
+        "todo",
+        "no",
+        "yes",
+        "hier",
+        "jetzt",
+    ]
 )
 
 
@@ -523,12 +840,12 @@ def _over(part: str) -> Iterator[frozenset[str]]:
         return
     for pattern in _OVER:
         for found in pattern.finditer(part):
-            named = [list(_stems(_WORD.findall(old))) for old in found.groupdict().values() if old]
+            named = [[*_stems(_WORD.findall(old))] for old in found.groupdict().values() if old]
             # By its first word, and the number behind that: "iOS 16", "the band in spring".
             over = frozenset(
                 stem for stems in named for at, stem in enumerate(stems[:2]) if not at or stem[0].isdigit()
             )
-            if any(not stem[0].isdigit() for stem in over) and all(named):
+            if any(not stem[0].isdigit() or ":" in stem for stem in over) and all(named) and not over & _NO_THING:
                 yield over
 
 
@@ -572,8 +889,9 @@ def _only_values(words: Sequence[str]) -> bool:
     return all(word in _SMALL or _kinds((word, "on")) for word in words) and not _ordinal(words)
 
 
-def _units(value: Sequence[str]) -> set[str]:
-    return {word for word in value if not word[0].isdigit()}
+def _same_unit(one: Sequence[str], other: Sequence[str]) -> bool:
+    units = [{word for word in value if not word[0].isdigit()} for value in (one, other)]
+    return not any(units) or (bool(units[0] & units[1]) and not (units[0] - units[1] and units[1] - units[0]))
 
 
 def _ordinal(words: Sequence[str]) -> bool:

@@ -28,15 +28,12 @@ _CANDIDATES = 12
 """Changes that are compared with one hit."""
 _HOME, _WORK, _MARRIAGE = "\0home", "\0work", "\0marriage"
 _STATES = (_HOME, _WORK, _MARRIAGE)
-_STATE_STEMS = {
-    terms.stem(word): state
-    for state, words in (
-        (_HOME, "live living lives reside based wohne wohnt habite vivo vive"),
-        (_WORK, "work works working employed job arbeite"),
-        (_MARRIAGE, "single engaged married divorced widowed"),
-    )
-    for word in words.split()
-}
+_ASKED = (
+    "live living reside based wohne wohnt habite vivo vive",
+    "work working employed job arbeite",
+    "single engaged married divorced widowed",
+)
+_STATE_STEMS = {terms.stem(word): state for state, words in zip(_STATES, _ASKED, strict=True) for word in words.split()}
 
 Found = list[tuple[Score, Row]]
 
@@ -141,7 +138,7 @@ def _compared(hits: Found, seen: Found) -> dict[int, list[Row]]:
     for _, old in hits[:_COMPARED]:
         own = words.get(old.number)
         for _, new in seen[: 2 * _COMPARED]:
-            if own and _said(new) > _said(old) and _may_differ(own, words[new.number]) and _replaces(new, old):
+            if own and new is not old and _may_differ(own, words[new.number]) and replaces(new, old):
                 found.setdefault(old.number, []).append(new)
     return found
 
@@ -151,11 +148,21 @@ def _may_differ(own: set[str], other: set[str]) -> bool:
     return 2 * len(own & other) >= min(len(own), len(other)) or not rivals.WORDS.isdisjoint(other)
 
 
-def _replaces(new: Row, old: Row, told: Statement | None = None) -> bool:
-    if new.key and old.key and new.key != old.key:
+def replaces(new: Row, old: Row) -> bool:
+    """Whether a memory gives another value of something that an earlier one states."""
+    if _said(new) <= _said(old) or (new.key and old.key and new.key != old.key):
         return False
-    told, former = told or rivals.read(new.content), rivals.read(old.content)
+    told, former = rivals.read(new.content), rivals.read(old.content)
     return told is not None and former is not None and rivals.replaces(told, former)
+
+
+def question_for(new: Row) -> str:
+    """A question that finds what a statement may replace; "" for a text that replaces nothing."""
+    told = rivals.read(new.content)
+    if told is None:
+        return ""
+    words = [words for words, becomes in zip(_ASKED, told.becomes, strict=True) if becomes]
+    return " ".join((new.content, *words))
 
 
 def _drawn(rows: Reader, space: Space, hits: Found, changes: Changes, now: float) -> dict[int, Row]:
@@ -177,8 +184,7 @@ def _drawn(rows: Reader, space: Space, hits: Found, changes: Changes, now: float
     read = rows.rows(space, sorted({n for numbers in wanted.values() for n in numbers}), now)
     olds = {row.number: row for _, row in hits}
     drawn = {
-        old: [read[n] for n in numbers if n in read and _replaces(read[n], olds[old])]
-        for old, numbers in wanted.items()
+        old: [read[n] for n in numbers if n in read and replaces(read[n], olds[old])] for old, numbers in wanted.items()
     }
     return {old: _latest(found) for old, found in drawn.items() if found}
 

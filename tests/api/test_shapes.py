@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kronmem import AgentInfo, Memory, Session
-from kronmem.api.replies import AgentReply, MemoryReply, PageReply, SessionReply
+from kronmem.api.replies import AgentReply, PageReply, SessionReply, StoredReply
 from kronmem.core.memory_json import WireMemory, WirePage
 
-SENT = set(MemoryReply.__annotations__)
+SENT = set(StoredReply.__annotations__)
 
 
 def test_the_client_reads_only_fields_that_the_service_sends() -> None:
