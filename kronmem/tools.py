@@ -5,18 +5,19 @@ not strings, and the functions are plain nested ones: AutoGen accepts nothing el
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from itertools import islice
 from operator import getitem
-from typing import Annotated, Generic, Protocol, TypeVar, cast, get_args, overload
+from typing import Annotated, Generic, NamedTuple, Protocol, TypeVar, cast, get_args, overload
 
 from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory, AsyncAgentMemory
-from kronmem.core.options import RecallOptions
-from kronmem.models import Hit, Memory
+from kronmem.core.options import ReadFilters
+from kronmem.models import Fill, Hit, Memory
 from kronmem.packs import tool_descriptions as words
 from kronmem.packs.bounded_call import bounded
 from kronmem.packs.checks import check_memory
@@ -159,8 +160,8 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
         **invented: object,
     ) -> str:
         def work(held: AgentMemory) -> str:
-            made = held.remember(as_text(content), as_type(memory_type), **as_extras(tags, ttl_days, key))
-            return _stored(made, shown)
+            options = as_extras(tags, ttl_days, key)
+            return _stored(held.remember(as_text(content), as_type(memory_type), may_replace=True, **options), shown)
 
         return call(work, invented)
 
@@ -172,8 +173,11 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
         **invented: object,
     ) -> str:
         def work(held: AgentMemory) -> str:
-            asked, most, options = _question(query, limit, tags, days)
-            return _listed(held.recall(asked, most, **options), shown)
+            asked = _question(query, limit, tags, days)
+            hits = held.recall(asked.text, asked.limit, fill=asked.fill, **asked.filters)
+            if asked.everything and len(hits) < asked.limit:
+                hits = _with_newest(hits, list(islice(held.memories(**asked.filters), asked.limit)), asked.limit)
+            return _listed(hits, shown)
 
         return call(work, invented)
 
@@ -216,7 +220,8 @@ def awaitable_tools(
         **invented: object,
     ) -> str:
         async def work(held: AsyncAgentMemory) -> str:
-            made = await held.remember(as_text(content), as_type(memory_type), **as_extras(tags, ttl_days, key))
+            options = as_extras(tags, ttl_days, key)
+            made = await held.remember(as_text(content), as_type(memory_type), may_replace=True, **options)
             return _stored(made, shown)
 
         return await call(work, invented)
@@ -229,8 +234,12 @@ def awaitable_tools(
         **invented: object,
     ) -> str:
         async def work(held: AsyncAgentMemory) -> str:
-            asked, most, options = _question(query, limit, tags, days)
-            return _listed(await held.recall(asked, most, **options), shown)
+            asked = _question(query, limit, tags, days)
+            hits = await held.recall(asked.text, asked.limit, fill=asked.fill, **asked.filters)
+            if asked.everything and len(hits) < asked.limit:
+                newest = await _first(held.memories(**asked.filters), asked.limit)
+                hits = _with_newest(hits, newest, asked.limit)
+            return _listed(hits, shown)
 
         return await call(work, invented)
 
@@ -259,14 +268,44 @@ PROFILE_QUESTION = "What do you know about me?"
 """Answered by the profile: what a model means that asks for everything."""
 
 
-def _question(query: object, limit: object, tags: object, days: object) -> tuple[str, int, RecallOptions]:
-    text, most = as_text(query), as_limit(limit)
-    options: RecallOptions = {"tags": as_tags(tags)}
+class _Question(NamedTuple):
+    """A recall as a model asks for it; `everything` stands for "*"."""
+
+    text: str
+    limit: int
+    everything: bool
+    filters: ReadFilters
+
+    @property
+    def fill(self) -> Fill:
+        return "profile" if self.everything else False
+
+
+def _question(query: object, limit: object, tags: object, days: object) -> _Question:
+    text, most, filters = as_text(query), as_limit(limit), ReadFilters(tags=as_tags(tags))
     if (last := as_days(days)) is not None:
-        options["since"] = datetime.now(timezone.utc) - timedelta(days=last)
-    if not asks_for_all(text):
-        return text, most, options
-    return PROFILE_QUESTION, max(most, MIN_PROFILE), {**options, "fill": "profile"}
+        filters["since"] = datetime.now(timezone.utc) - timedelta(days=last)
+    if asks_for_all(text):
+        return _Question(PROFILE_QUESTION, max(most, MIN_PROFILE), True, filters)
+    return _Question(text, most, False, filters)
+
+
+async def _first(memories: AsyncIterator[Memory], limit: int) -> list[Memory]:
+    """The first memories of a listing."""
+    found: list[Memory] = []
+    async for one in memories:
+        found.append(one)
+        if len(found) == limit:
+            break
+    if isinstance(memories, AsyncGenerator):
+        await memories.aclose()
+    return found
+
+
+def _with_newest(hits: list[Hit], newest: list[Memory], limit: int) -> list[Hit]:
+    """The profile, and the newest memories up to the limit."""
+    known = {hit.memory.id for hit in hits}
+    return [*hits, *(Hit(memory=one) for one in newest if one.id not in known)][:limit]
 
 
 def _ignored(invented: Mapping[str, object]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -261,9 +262,11 @@ def test_a_model_that_asks_for_everything_gets_the_profile(model: Model, tmp_pat
     with Client(url) as client:
         client.remember("team-7", "Ada is vegan", pinned=True)
         client.remember("team-7", "No bullet lists", "preference")
+        client.remember("team-7", "The parcel is here", "interaction")
     answer = model(url)("recall", query)
     assert "Ada is vegan" in answer
     assert "No bullet lists" in answer
+    assert answer.endswith("The parcel is here"), "the newest follow where there is room"
 
 
 def test_recall_may_look_at_the_last_days_alone(tmp_path: Path) -> None:
@@ -308,6 +311,14 @@ def test_arguments_that_a_model_invents_are_ignored_with_a_word_about_it(tmp_pat
         assert answer.endswith(". (Ignored, unknown here: importance, x] 2. [y.)")
         assert "importance" not in inspect.signature(remember).parameters
         assert remember() == "Not done: content must not be empty."
+
+
+def test_a_statement_that_may_be_replaced_is_named_by_the_engine_too(model: Model, tmp_path: Path) -> None:
+    say = model(f"sqlite:///{tmp_path}/memory.db", timeout=60)
+    say("remember", "I live in Paris")
+    assert re.fullmatch(
+        r"Stored \(id \w{8}\)\. It may replace \w{8}: I live in Paris", say("remember", "I moved to Berlin")
+    )
 
 
 def test_an_earlier_statement_and_one_that_may_be_replaced_are_named() -> None:
