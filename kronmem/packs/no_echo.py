@@ -67,7 +67,7 @@ class Echoes:
     def standing(self, agent_id: str, prompt: Prompt) -> list[str]:
         """The ids of the memories that stand in the prompt."""
         with self._lock:
-            known = list(self._known.get(agent_id, {}).items())
+            known = [*self._known[agent_id].items()] if agent_id in self._known else []
         return [memory_id for memory_id, statement in known if prompt.holds(statement)]
 
     def fresh(self, agent_id: str, hits: Sequence[Hit], prompt: Prompt) -> list[Hit]:

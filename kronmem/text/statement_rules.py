@@ -13,31 +13,30 @@ SPEAKER = re.compile(r"[A-ZÀ-ÖØ-Þ][\w'-]{1,30}(?: [A-ZÀ-ÖØ-Þ][\w'-]{1,30
 """The name in front of the words of one of a team."""
 
 _SMALL_TALK = """
-a ah aha again ahead all alright also amazing and anytime anyway appreciated awesome back bet bravo brilliant bro but
-bye can cheerio cheers coach cool correct course crazy cute day deal definitely done easy enough evening everybody
-everyone exactly excellent fabulous fair fantastic fine folks for friend from funny get gladly go good goodbye
-goodnight got gotcha great greetings guys ha haha hahaha happy have hello hey hi hiya hm hmm hooray how huh i'll i'm i
-see indeed interesting is it it's its job just k kind kk later let's like little ll lol lot love lovely luck makes man
-many mate mhm mind more morning much my nah neat never next nice night no none noon nope not noted now of oh ok okay
-okey on one ooh oops ouch pal perfect please pleasure pls plz problem proceed quick quite ready really right roger
+heya yo sup meh ugh yay last thing things question quick trick window moving topic laugh convinced option agreed both
+neither either me a ah aha again ahead all alright also amazing and anytime anyway appreciated awesome back bet bravo
+brilliant bro but bye can cheerio cheers coach cool correct course crazy cute day deal definitely done easy enough
+evening everybody everyone exactly excellent fabulous fair fantastic fine folks for friend from funny get gladly go
+good goodbye goodnight gotcha great greetings guys ha haha hahaha happy have hello hey hi hiya hm hmm hooray how huh
+i'll i'm i see indeed interesting is it it's its just k kind kk later let's like little ll lol lot love lovely luck
+makes man many mate mhm mind more morning much my nah neat never next nice night no none noon nope not noted now of oh
+ok okay okey on one ooh oops ouch pal perfect please pleasure pls plz problem proceed quite ready really right roger
 same sense seriously so solved some sorry sounds soon stop sure super sweet take talk team ten thank thanks that
 that's thats the then there think this thx till to today tomorrow tonight too true tty ty understood until up very
-wait want weekend welcome well what whatever whoa why will with wonderful work worked works worries wow write x yay ye
-yea yeah yep yes yet yikes you you're your yup
-aber abend alle alles auf bald bestens bis bitte bitteschön dann danke dankeschön das daumen der dir doch einen
-einverstanden er es euch fein freut ganz genau gern gerne gibt gott grüezi grüß gruß grüße gut gute guten gutes hallo
-herzlichen ihnen ist ja jawohl jetzt kann klar klasse klingt leider liebe los machen mal mich mir mittag moin moment
-morgen nacht na ne nee nein noch nun nö nur oha passt perfekt prima prost richtig ruhig schade schon schöne schönen
-schönes sehr servus sie sind soweit spitze stimmt tag tja tschau tschüss toll und viel vielen vielleicht von weiter
-weitermachen wiederhören wiedersehen wirklich wochenende wunderbar
-allez allô attends au aussi avec beaucoup bien bon bonjour bonne bonsoir bref c'est cela ça ciao compris coucou
-d'accord dac demain de des désolé et fin fait génial grave hein je journée jour la le les magnifique mais merci mille
-moi non nuit ouais ouf oui parfait pas plaît plus pour prochaine revoir salut semaine si soir soirée soit suite sûr
-s'il te toi top tous tout toute très tu un va vas vous vraiment week voilà
-adiós adelante ahora así buen buena buenas bueno buenos chao claro como cómo con cuídate dale día días el en entendido
-eso está estupendo exacto favor gracias genial hasta hola igualmente las listo lo luego mañana más mil mucha muchas
-muy nada noche noches o perfecto pero por pronto pues qué que saludos semana sí siguiente tal tarde tardes también
-todo todos una vale venga ver vemos y ya
+wait want weekend welcome well what whatever whoa why will with wonderful work worked works worries wow write x ye yea
+yeah yep yes yet yikes you you're your yup aber abend alle alles auf bald bestens bis bitte bitteschön dann danke
+dankeschön das daumen der dir doch einen einverstanden er es euch fein freut ganz genau gern gerne gibt gott grüezi
+grüß gruß grüße gut gute guten gutes hallo herzlichen ihnen ist ja jawohl jetzt kann klar klasse klingt leider liebe
+los machen mal mich mir mittag moin moment morgen nacht na ne nee nein noch nun nö nur oha passt perfekt prima prost
+richtig ruhig schade schon schöne schönen schönes sehr servus sie sind soweit spitze stimmt tag tja tschau tschüss
+toll und viel vielen vielleicht von weiter weitermachen wiederhören wiedersehen wirklich wochenende wunderbar allez
+allô attends au aussi avec beaucoup bien bon bonjour bonne bonsoir bref c'est cela ça ciao compris coucou d'accord dac
+demain de des désolé et fin fait génial grave hein je journée jour la le les magnifique mais merci mille moi non nuit
+ouais ouf oui parfait pas plaît plus pour prochaine revoir salut semaine si soir soirée soit suite sûr s'il te toi top
+tous tout toute très tu un va vas vous vraiment week voilà adiós adelante ahora así buen buena buenas bueno buenos
+chao claro como cómo con cuídate dale día días el en entendido eso está estupendo exacto favor gracias genial hasta
+hola igualmente las listo lo luego mañana más mil mucha muchas muy nada noche noches o perfecto pero por pronto pues
+qué que saludos semana sí siguiente tal tarde tardes también todo todos una vale venga ver vemos y ya
 """
 SMALL_TALK = frozenset(_SMALL_TALK.split())
 """Words that state nothing, alone or together: "ok thanks", "wow nice", "Danke und schönen Abend"."""
@@ -82,6 +81,16 @@ FAREWELL = any(
 )
 
 CHIT_CHAT = any(
+    r"i(?:'ll| will) (?:let you know|ask|come back|get back|report|be back|see|think|try|check|look|read|test"
+    r"|wait)\b[^\d]{0,30}$|ready(?: (?:for|to) .{1,20})?[.! ]*$",
+    r"(?:that|this|it|you) (?:did the trick|made (?:me|my) \w+|saved (?:me|my \w+))\b.{0,15}$|off (?:for|to) (?:an? "
+    r"|the )?\w+[.! ]*$|ignore (?:that|this|my|it)\b",
+    r"(?:ich muss (?:jetzt |dann )?(?:weg|los|gehen)|keine lust|es (?:regnet|schneit|ist (?:kalt|heiß|warm"
+    r"|spät)))\b.{0,20}$",
+    r"(?:(?:trop|très|pas) (?:drôle|mal|bien|cool|bon)|peu importe|je (?:réfléchis|vais voir|reviens)|il (?:pleut"
+    r"|neige|fait (?:froid|chaud|beau)))\b.{0,20}$",
+    r"(?:no importa|déjame \w+|qué (?:gracioso|divertido)|me da igual|(?:está )?lloviendo|hace (?:frío"
+    r"|calor))\b.{0,20}$",
     r"(?:it(?:'s| is| was|s)? (?:been )?)?(?:an? )?(?:such an? )?(?:very |so |really )?(?:long|rough|busy|crazy|tough"
     r"|hard"
     r"|lovely|nice|beautiful) (?:day|week|night|morning|weekend|monday|weather)\b.{0,20}$",
@@ -147,15 +156,27 @@ OWN = re.compile(
 )
 """The writer speaks of himself."""
 
+OWN_SUBJECT = re.compile(r"(?:i|i'm|im|i've|i'll|we|we're|we've|ich|wir|je|j'\w+|nous|on|yo)\b", re.IGNORECASE)
+"""He is what the sentence is about: that counts, laughing or not."""
+
 _SUBJECT = "(?:i|you|we|they|he|she|it|there|this|that|these|those|any\\w*)"
 QUESTION = any(
+    r"(?:what|how|where|who|when)s\b|which\b(?! (?:is why|means))|.{0,20}\bquestion\b.{0,12}\b(?:what|how|why|where"
+    r"|who|which|is|can|do)\b",
+    r"(?:is|are) (?!(?:now|not|still|only|also|always|back|off|out|in|on|at|to|for|from|with|all|both|allergic|\w+ing"
+    r"|\w+ed)\b)\w+ \w+",
+    r"(?:do|can|could|will|should) (?!(?:this|yes|as|always)\b)\w+s \w+|(?:did|does|can|will) (?-i:[A-Z])\w+ \w+"
+    r"|(?:kann|darf|muss|soll) man\b",
+    r"\d[\d.,]* ?\w+ in \w+$|(?:\w+ )?(?:kurze|andere|letzte|eine) frage\b|une (?:petite |autre )?question\b"
+    r"|una (?:pregunta|duda)\b",
     r"(?:what|how|why|where|who|whom|whose|which|when)(?:'s|'re|'d)? ?(?:is|are|am|was|were|do|does|did|can|could"
     r"|would|will|shall"
     r"|should|has|have|had|about|if|else|to|many|much|long|far|often|old|big|kind|sort|time|day|one|for|happens"
     r"|happened|means"
     r"|makes|of|the|my|your|our|a)\b",
     r"(?:what|how|who|where|when)'s\b|who \w+|does (?!not\b)\w+ \w+",
-    r"(?:the )?(?:difference|capital|meaning|definition|synonyms?|antonyms?|recipe|best [\w-]+|word|translation"
+    r"(?:the )?(?:difference|capital|meaning|definition|opposite|pros and cons|square root|causes|symptoms"
+    r"|side effects|benefits|origin|history|synonyms?|antonyms?|recipe|best [\w-]+|word|translation"
     r"|formula|population|distance|examples?)"
     r" (?:between|of|in|for|from)\b(?!.*\b(?:is|are|was|were|has|will)\b)",
     rf"(?:do|does|did|is|are|am|was|were|can|could|would|will|shall|should|has|have|had|isn't|aren't|don't|didn't"
@@ -194,6 +215,12 @@ NO_STATEMENT = re.compile(r"\b(?:or|oder|ou|o|(?:this|that|it|das|dies|ça|esto|
 """Two things to choose from before "which one?", or a pointer to what was pasted."""
 
 REQUEST = any(
+    r"(?:a bit |much |even |a little )?(?:less|more) \w+(?: please)?[.! ]*$|(?:and )?as an? \w+(?: \w+)?[.! ]*$"
+    r"|and (?:in|for|with|on|at|as) \S+(?: \S+)?[.! ]*$",
+    r"in (?:bullet points|prose|short|detail|english|german|french|spanish|italian|one sentence)\b.{0,10}$|(?:option"
+    r"|number|version|variant|answer) \w{1,2}[.! ]*$",
+    r"mach(?:e|en wir|en sie)? (?:es|das|so|'s)\b|(?:das (?:gleiche|selbe)|dasselbe|nochmal|noch mal) (?:auf|in|mit"
+    r"|für)\b",
     r"(?:(?:please|pls|now|just|then|can you|could you|would you|will you|i (?:need|want) you to|i(?:'d"
     r"| would) like you to|let's|lets|let us"
     r"|try to|go ahead and|help me(?: to)?|you (?:can|could|should)),? )*"
@@ -201,7 +228,8 @@ REQUEST = any(
     r"|fix(?! in\b)|check|find|send|help|list|draft"
     r"|review|compare|rewrite|describe|implement|act|print|read|open|click|look|search|suggest|recommend|paraphrase"
     r"|correct|proofread|convert"
-    r"|calculate|compute|solve|classify|extract|complete|continue|keep going|rephrase|reword|repeat|say|see|advise"
+    r"|calculate|compute|solve|classify|extract|complete|continue|keep going|define|spell|surprise|entertain|rate"
+    r"|rephrase|reword|repeat|say|see|advise"
     r"|analy[sz]e|brainstorm|comment|outline|plan (?:a|an|my|our|the|it)"
     r"|design|debug|refactor|format (?:this|it|the)|shorten|improve|expand|finish|try|retry|redo|walk me|talk me"
     r"|(?:start|begin|finish|stop|run|do|play|count|call|order|book|buy|ask|sort|rank)(?: (?:a|an|it|this|that|the"
@@ -210,7 +238,8 @@ REQUEST = any(
     r"|sing|here's|here is|here are|have a look|take a look|let me|get me|turn (?:it|this|that|the)"
     r"|add|remove|delete|update|include|insert|use (?:this|that|it|the)|put (?:it|this|that|them)|swap|change|replace"
     r"|rename|edit|adjust|undo|skip|ignore"
-    r"|proceed|answer (?:this|that|it|the|my)|remind me (?:to|in|tomorrow|later))\b(?!-)",
+    r"|proceed|answer (?:this|that|it|the|my)|remind me (?:to|in|tomorrow|later|what|where|when|who|how"
+    r"|which))\b(?!-)",
     r"(?:(?:yes|ok) )?(?:please|pls)\b(?!.*\b(?:always|never)\b)",
     r"(?:i )?(?:need|want|would like|'d like|i'd like|looking for|in need of) (?:a|an|some|another|more|help"
     r"|to (?:see|know|hear|write|get|find|make|create|plan))\b"
@@ -309,16 +338,19 @@ UNDECIDED = re.compile(
 QUOTED = re.compile(r"""["“„«][^"“”„«»]{60,}["”“»]""")
 """A passage of a text, to be commented on."""
 MACHINE = re.compile(
-    r"""\s*(?:(?:import|from|def|class|return|const|let|var|func|fn|public|private|static|void|if|for|while|elif|else
-    |try|except|with|select|insert|update|delete|create|alter|export|sudo|npm|pip|git|docker|kubectl|curl|cd|ls|cat|echo)\b.*[(){};=:\\|]\s*$
-    | (?:sudo|npm|pip|git|docker|kubectl|curl|cd|apt(?:-get)?)\s+[\w./-]+(?:\s+\S+)*$
-    | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER)\s.+
-    | .*[;{}]\s*$ | [)\]}]+[;,]?\s*$ | @\w+ | \#include | <\/?\w+[^>]*>\s*
-    | [\w.$\[\]"']+\s?(?:=|:=|\+=|->)\s?[\w"'\[{(].*
-    | \w+(?:\.\w+)*\([^)]*\)\s*$ | .*\|>\s*.*$ | .*\s\|\s.*\s\|\s.*
-    | (?:File\s"|at\s[\w.$]+\(|\S+\.(?:py|js|ts|go|java|rb|rs|c|cpp):\d+) | [-+]{3}\s\S | @@\s
-    | (?:[-+]\s?)?"[\w.-]+"\s?:
-    | (?:\w{3}\s+\d{1,2}\s+)?\d\d:\d\d:\d\d\b | (?:\d{1,3}\.){3}\d{1,3}\b
+    r"""(?: from\s[\w.]+\simport\b | import\s(?:[{*"']|\w+(?:\.\w+)*(?:\sas\s\w+)?;?$) | \#include | package\s[\w.]+;$
+    | (?:async\s+|export\s+|public\s+|private\s+|static\s+)*
+        (?:def|function|func|fn|class|void|interface|enum)\s+\w+\s*[(:{<].*
+    | (?:export\s+)?(?:const|let|var)\s+\w+\s*= | return\b.*[;(] | (?:if|for|while|switch|catch)\s*\(.*[{)]$
+    | (?:if|for|while|elif|except|with)\b[^.?!]*[=<>()\[\]][^.?!]*:$ | (?:else|try|finally)\s*[:{]
+    | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\s.+ | sudo\s | curl\s+(?:-|http) | cd\s[\w~./-]+$
+    | (?:npm|pip|git|docker|kubectl|apt(?:-get)?|brew|cargo)\s+(?:install|add|commit|push|pull|clone|checkout|run|build|get
+        |apply|exec|logs|ps|describe|status|update|compose)\b(?!.*\b(?:is|are|was|were|fails?|works?|takes?|needs?)\b)
+    | .*[{}]$ | .*[)\]"'];$ | [)\]}]+[;,]?$ | @\w+(?:\(.*\))?$ | </?\w+[^>]*>
+    | [\w.$\[\]"']+\s?(?:=|:=|\+=|->)\s?.*[(\[{"'_].* | \w+(?:\.\w+)*\([^)]*\)$ | .*\|> | .*\s\|\s.*\s\|\s.*
+    | File\s" | at\s[\w.$]+\( | \S+\.(?:py|js|ts|go|java|rb|rs|c|cpp):\d+
+    | [-+]{3}\s\S | @@\s | (?:[-+]\s?)?"[\w.-]+"\s?:
+    | (?:\w{3}\s+\d{1,2}\s+)?\d\d:\d\d:\d\d\b | (?:\d{1,3}\.){3}\d{1,3}\s+[-\[]
     | \[?\w*(?:ERROR|WARN|INFO|DEBUG|FATAL)\w*\]?[\s:] | (?:Event\sID|Exit\scode|Error\scode|HTTP/\d)\b
     | Error:\s | (?:[0-9a-f]{2}[\s:]){6,} | \S{80,}$)""",
     re.VERBOSE,
@@ -349,9 +381,16 @@ COMMITS = any(
     r"(?:a partir de ahora|en adelante|(?:hemos )?decidi(?:do|mos)|acordamos|usaremos|voy a (?:usar|mantener|evitar"
     r"|escribir)|(?:no )?usaré|he reservado)\b",
 )
+OF_THE_ANSWER = re.compile(
+    r"\b(?:e-?mail|poem|joke|story|version|outline|summary|paragraph|columns?|rows?|bullets?|section"
+    r"|examples?|translation|explanation"
+    r"|words|tone|reply)\b",
+    re.IGNORECASE,
+)
+"""What an answer is made of: decided for this one, unless it holds for all."""
 NOT_COMMITTED = re.compile(
     r"\b(?:if|would|could|(?-i:may)|might|should|shall|perhaps|maybe|whenever you|when you|once you|as soon as"
-    r"|let (?:you|me) know|gladly|happy to|do my best|here (?:to help|for you)"
+    r"|let (?:you|me) know|gladly|happy to|do my best|bother|wishes|luck|step by step|here (?:to help|for you)"
     r"|it|this|that|these|those|them|wenn|falls|könnte\w*|würde\w*|sollte\w*|gern\w*|das|dies\w*|si|pourr\w+|devr\w+"
     r"|volontiers|cela|ça|podría\w*|debería\w*|eso|esto|cuando)\b",
     re.IGNORECASE,

@@ -13,12 +13,14 @@ from kronmem.text import extract_rules
 from kronmem.text import statement_rules as rules
 from kronmem.text.extract import Fact, extract_facts, find_fact, plain
 from kronmem.text.fence import without_fences
-from kronmem.text.sentences import MAX_SENTENCE_CHARS, paragraphs
+from kronmem.text.sentences import MAX_SENTENCE_CHARS, MAX_TEXT_CHARS, paragraphs
 
 MAX_MESSAGE_CHARS = 1500
 """A longer message of a user is a pasted document: of it only durable facts are kept."""
 MAX_STATEMENT_CHARS = 300
 """Sentences that follow each other are one statement up to here: "The old NAS died. New target is a TrueNAS.\""""
+MAX_LINE_CHARS = 1000
+"""Of a line that are looked at, to tell code and logs."""
 NEW_SHARE = 0.67
 """Of the words of a commitment that must be new in the chat; with fewer it only repeats what it answers."""
 _WORD = re.compile(r"[^\W_]+(?:['’.,:/-][^\W_]+)*")
@@ -48,8 +50,8 @@ def _once(found: Iterator[Fact]) -> list[Fact]:
 
 def _prose(text: str) -> str:
     """The text without lines of code and logs, and without long quotes."""
-    lines = rules.QUOTED.sub(" ", text).splitlines()
-    return "\n".join("" if rules.MACHINE.match(line) else line for line in lines)
+    lines = rules.QUOTED.sub(" ", text[:MAX_TEXT_CHARS]).splitlines()
+    return "\n".join("" if rules.MACHINE.match(line.strip()[:MAX_LINE_CHARS]) else line for line in lines)
 
 
 def words_of(text: str) -> list[str]:
@@ -142,7 +144,11 @@ def _is_small_talk(sentence: str) -> bool:
         return True
     if rules.CHIT_CHAT.match(sentence) or (rules.FAREWELL.match(sentence) and len(telling) < 4):
         return True
-    return bool(rules.LAUGHTER.search(sentence)) and not rules.OWN.search(sentence) and not re.search(r"\d", sentence)
+    return (
+        bool(rules.LAUGHTER.search(sentence))
+        and not rules.OWN_SUBJECT.match(sentence)
+        and not re.search(r"\d", sentence)
+    )
 
 
 def _is_terse(words: list[str], telling: list[str], sentence: str) -> bool:
@@ -182,6 +188,8 @@ def _commitments(text: str, before: str) -> Iterator[Fact]:
 
 def _is_firm(sentence: str) -> bool:
     if len(sentence) > MAX_SENTENCE_CHARS or rules.QUESTION_END.search(sentence):
+        return False
+    if rules.OF_THE_ANSWER.search(sentence) and not rules.STANDING.search(sentence):
         return False
     return not rules.NOT_COMMITTED.search(sentence)
 
