@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -343,7 +344,10 @@ DROPPED: list[tuple[str, Any]] = [
     ("count_access=", lambda client: client.recall("ada", "tea", count_access=False)),
     ("update of text", lambda client: client.update("ada", "some-id", content="tea")),
     ("state.update", lambda client: client.state("ada").update("n", lambda _value: 1)),
-    ("importing times and history", lambda client: client.restore("ada", [Memory(id="1", agent_id="a", content="x")])),
+    (
+        "importing times and history",
+        lambda client: client.restore("ada", [Memory(id=str(UUID(int=1)), agent_id="a", content="x")]),
+    ),
 ]
 
 

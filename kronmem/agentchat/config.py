@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict, Field
 
+from kronmem.packs.capture import CaptureWord
 from kronmem.packs.dumped_config import KeyVariable
 
 
@@ -23,7 +22,7 @@ class KronMemoryConfig(BaseModel):
     limit: int = 5
     threshold: float | None = None
     timeout: float = 2.0
-    capture: bool | Literal["auto", "user", "all"] = False
+    capture: CaptureWord = False
     api_key_env: KeyVariable | None = None
 
 

@@ -69,7 +69,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         self._limit, self._threshold = limit, threshold
         self._tools: dict[str, MemoryTools[ToolCoroutine]] = {}
         self._log, self._echoes = LogOnce(str(self._memory)), Echoes()
-        self._capture, rules = capture, capture_rules(capture)
+        self._capture: CaptureOption = capture
+        rules = capture_rules(capture)
         self._captured = ContextCapture(self._memory, rules, self._echoes) if rules else None
 
     def __repr__(self) -> str:

@@ -28,7 +28,8 @@ Role = Literal["user", "assistant", "tool"]
 Texts = Iterable[str]
 Extract: TypeAlias = "Callable[..., Texts | Awaitable[Texts]]"
 """Finds the texts worth keeping in a message, such as `extract_facts`; called with `role=` if it has that parameter."""
-CaptureOption: TypeAlias = "bool | Literal['auto', 'user', 'all'] | Extract"
+CaptureWord: TypeAlias = bool | Literal["auto", "user", "all"]
+CaptureOption: TypeAlias = "CaptureWord | Extract"
 """What is kept of a chat: "auto", what the user states and the assistant decides; "user", the former alone; "all" or
 True, every message; a function; or False."""
 

@@ -344,8 +344,8 @@ MACHINE = re.compile(
     | (?:export\s+)?(?:const|let|var)\s+\w+\s*= | return\b.*[;(] | (?:if|for|while|switch|catch)\s*\(.*[{)]$
     | (?:if|for|while|elif|except|with)\b[^.?!]*[=<>()\[\]][^.?!]*:$ | (?:else|try|finally)\s*[:{]
     | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\s.+ | sudo\s | curl\s+(?:-|http) | cd\s[\w~./-]+$
-    | (?:npm|pip|git|docker|kubectl|apt(?:-get)?|brew|cargo)\s+(?:install|add|commit|push|pull|clone|checkout|run|build|get
-        |apply|exec|logs|ps|describe|status|update|compose)\b(?!.*\b(?:is|are|was|were|fails?|works?|takes?|needs?)\b)
+    | (?:npm|pip|git|docker|kubectl|apt(?:-get)?|brew|cargo)\s+(?:install|add|commit|push|pull|clone|checkout|run
+        |build|get|apply|exec|logs|ps|describe|status|update|compose)\b(?!.*\b(?:is|are|was|were|fails?|works?|takes?|needs?)\b)
     | .*[{}]$ | .*[)\]"'];$ | [)\]}]+[;,]?$ | @\w+(?:\(.*\))?$ | </?\w+[^>]*>
     | [\w.$\[\]"']+\s?(?:=|:=|\+=|->)\s?.*[(\[{"'_].* | \w+(?:\.\w+)*\([^)]*\)$ | .*\|> | .*\s\|\s.*\s\|\s.*
     | File\s" | at\s[\w.$]+\( | \S+\.(?:py|js|ts|go|java|rb|rs|c|cpp):\d+
