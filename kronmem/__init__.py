@@ -35,6 +35,7 @@ if typing.TYPE_CHECKING:
     from kronmem.settings import InsecureUrlWarning
     from kronmem.state import AsyncState, State
     from kronmem.text.extract import Fact, extract_facts
+    from kronmem.text.fence import render_hits
     from kronmem.text.redact import redact_secrets
     from kronmem.tools import MemoryTools, memory_tools
 
@@ -83,6 +84,7 @@ __all__ = [
     "extract_facts",
     "memory_tools",
     "redact_secrets",
+    "render_hits",
 ]
 
 _WHERE = {
@@ -123,6 +125,7 @@ _WHERE = {
     "AsyncOutbox": "outbox.outbox",
     "Outbox": "outbox.outbox",
     "redact_secrets": "text.redact",
+    "render_hits": "text.fence",
     "AgentMemory": "agent_memory",
     "AsyncAgentMemory": "agent_memory",
     "InsecureUrlWarning": "settings",

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
@@ -32,6 +33,8 @@ from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.models import Fill, Health, Hit, Memory
 from kronmem.outbox.writer import OutboxStatus, OutboxWriter
+from kronmem.text import time_ranges
+from kronmem.text.time_ranges import TimeRange
 from kronmem.transport.call_spans import Tracer
 from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
 
@@ -259,6 +262,7 @@ class Wiring:
             count_access=count_access,
             exclude=exclude,
             fill=fill,
+            told=_told(query, within),
         )
 
     def inject_context(
@@ -274,7 +278,10 @@ class Wiring:
         """Check and redact the question that a context is made for."""
         within, most = calls.memory_filter(**filters), self.link.most_hits
         query = query if inputs.blank(query) else self.redacted(query)
-        return calls.inject_context(agent_id, query, limit, within, max_chars, most=most, exclude=exclude, fill=fill)
+        told = _told(query, within)
+        return calls.inject_context(
+            agent_id, query, limit, within, max_chars, most=most, fill=fill, exclude=exclude, told=told
+        )
 
     def check_open(self) -> None:
         """Refuse a call of a client that was closed, whoever made its transport."""
@@ -317,6 +324,13 @@ def _encoder(embed: Embed | str | None) -> Embed | None:
 def _created(memory: Memory) -> float:
     created = inputs.moment(memory.created_at, "created_at")
     return created.timestamp() if created else 0.0
+
+
+def _told(query: str, within: calls.MemoryFilter) -> TimeRange | None:
+    """The range that the words of time in a question mean here and now, unless the caller gives one."""
+    if within.since is not None or within.until is not None or not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- refused by the call
+        return None
+    return time_ranges.find(query, datetime.now(timezone.utc).astimezone().replace(tzinfo=None))
 
 
 def settled(done: dict[K, T], failed: dict[K, KronmemError]) -> dict[K, T]:

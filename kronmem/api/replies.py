@@ -38,10 +38,10 @@ class MemoryReply(TypedDict):
     conflicts_resolved: int
 
 
-class StoredReply(MemoryReply):
+class StoredReply(MemoryReply, total=False):
     """A memory that was stored; `may_replace` lists former statements, the likeliest first, if they were asked for."""
 
-    may_replace: NotRequired[list[MemoryReply]]
+    may_replace: list[MemoryReply]
 
 
 class ExplanationReply(TypedDict):

@@ -211,6 +211,15 @@ class ClearRequest(RequestModel):
     before: Time | None = None
 
 
+class ToldRange(RequestModel):
+    """The range of time that a question names, of the clock and zone that asked it."""
+
+    since: Time
+    until: Time
+    alone: bool = False
+    dated: bool = False
+
+
 class ReservedSearch(RequestModel):
     """The reserved object of a recall: the exact question of our client, beyond the fields that every service knows."""
 
@@ -222,6 +231,7 @@ class ReservedSearch(RequestModel):
     count_access: bool = True
     exclude: Excluded = ()
     fill: Fill = False
+    told: ToldRange | None = None
 
 
 class RecallRequest(RequestModel):

@@ -23,6 +23,7 @@ from kronmem.core.wire import Call, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
 from kronmem.text import fence
+from kronmem.text.time_ranges import TimeRange
 
 __all__ = ["JSON", "PER_PAGE", "Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
 
@@ -177,6 +178,7 @@ def recall(
     count_access: bool = True,
     exclude: Iterable[str] = (),
     fill: Fill = False,
+    told: TimeRange | None = None,
 ) -> Call[list[Hit]]:
     """Find the memories closest to a question."""
     inputs.limit(limit, most)
@@ -184,7 +186,7 @@ def recall(
     text = inputs.text(query, "query")
     known, fill = inputs.excluded(exclude), inputs.fill(fill)
     body = kronvex.recall_body(
-        text, limit, within, threshold, count_access=bool(count_access), exclude=known, fill=fill
+        text, limit, within, threshold, count_access=bool(count_access), exclude=known, fill=fill, told=told
     )
     asked = kronvex_lookups.RecallQuery(agent_id, query, limit, within, threshold)
 
@@ -208,6 +210,7 @@ def inject_context(
     most: int,
     exclude: Iterable[str] = (),
     fill: Fill = True,
+    told: TimeRange | None = None,
 ) -> Call[str]:
     """Fetch the memories of a context, and render them ourselves: a service's own block may hold superseded text."""
     if max_chars is not None:
@@ -221,7 +224,8 @@ def inject_context(
 
     # Nothing in particular may be asked here: that is a question too.
     text = ids.GENERAL_QUERY if inputs.blank(query) else inputs.text(query, "query")
-    body = kronvex.recall_body(text, limit, within, exclude=inputs.excluded(exclude), fill=inputs.fill(fill))
+    known, fill = inputs.excluded(exclude), inputs.fill(fill)
+    body = kronvex.recall_body(text, limit, within, exclude=known, fill=fill, told=told)
     asked = kronvex_lookups.RecallQuery(agent_id, text, limit, within, None)
 
     def parse(reply: Reply) -> str:

@@ -38,6 +38,7 @@ from kronmem.api.ids import RESERVED
 from kronmem.core.filters import MemoryFilter
 from kronmem.core.kronvex_types import is_known, sent_type, stored_type
 from kronmem.models import Fill
+from kronmem.text.time_ranges import TimeRange
 
 MOST_HITS = 20
 """The server refuses a larger top_k."""
@@ -82,6 +83,7 @@ def recall_body(
     count_access: bool = True,
     exclude: Sequence[str] = (),
     fill: Fill = False,
+    told: TimeRange | None = None,
 ) -> bytes:
     """The body of a recall or an inject-context: both names of every field.
 
@@ -109,6 +111,9 @@ def recall_body(
         exact["exclude"] = list(exclude)
     if fill:
         exact["fill"] = fill
+    if told is not None:
+        bounds = {"since": told.since.astimezone().isoformat(), "until": told.until.astimezone().isoformat()}
+        exact["told"] = {**bounds, "alone": told.alone, "dated": told.dated}
     fields[RESERVED] = exact
     return to_json(fields)
 

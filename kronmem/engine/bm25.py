@@ -8,6 +8,7 @@ so that a question about something never mentioned scores low however the others
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from functools import lru_cache
 from kronmem.engine import terms
 from kronmem.engine.related_words import related
 from kronmem.engine.store import Found
+from kronmem.engine.topics import telling
 
 K1 = 0.6
 B = 0.3
@@ -23,6 +25,10 @@ B = 0.3
 that neither a repeated word nor the length tells much."""
 SOFT = 0.4
 """A related term counts so much of its similarity: less than half, since meaning is measured besides."""
+TOPIC = 0.5
+"""A word by which things are told of the kind that the question names."""
+AS_USER = 0.1
+"""So much of its worth the word "user" has beside what a question asks about the user."""
 RELATED = 3
 """The closest related terms are asked for; with all ten, recall gains nothing and reads three times as much."""
 VARIANT = 0.5
@@ -50,6 +56,8 @@ class Group:
     times: int
     name: bool = False
     soft: tuple[tuple[str, float], ...] = ()
+    optional: bool = False
+    """It is good to have, and nothing is missing without it."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,21 @@ def ask(question: str) -> QueryTerms:
         kept = kept[: MAX_TERMS // 2] + kept[-MAX_TERMS // 2 :]
     names = terms.names(question)
     groups = [Group(t, said[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
-    return QueryTerms(tuple(groups), sum(said.values()))
+    return QueryTerms(_about_user(question, groups), sum(said.values()))
+
+
+_ASKER = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
+_USER = re.compile(r"\b(?:the|this) user\b|\buser's\b", re.IGNORECASE)
+
+
+def _about_user(question: str, groups: list[Group]) -> tuple[Group, ...]:
+    """Whoever asks is the user: "my" finds notes that say "User …", and "the user" those that say "I"."""
+    if _USER.search(question):
+        others = tuple(group for group in groups if group.term != "user")
+        return (*others, Group("user", 1, optional=True)) if others else tuple(groups)
+    if groups and _ASKER.search(question) and all(group.term != "user" for group in groups):
+        return (*groups, Group("user", 1, optional=True))
+    return tuple(groups)
 
 
 def with_variants(question: QueryTerms, variants: Mapping[str, Iterable[str]]) -> QueryTerms:
@@ -90,7 +112,8 @@ def _widened(group: Group, alike: Iterable[str] | None) -> Group:
 
 @lru_cache(maxsize=4096)
 def _soft(term: str) -> tuple[tuple[str, float], ...]:
-    return tuple((neighbour, SOFT * closeness) for neighbour, closeness in related(term)[:RELATED])
+    close = {neighbour: SOFT * closeness for neighbour, closeness in related(term)[:RELATED]}
+    return tuple((dict.fromkeys(telling(term), TOPIC) | close).items())
 
 
 @dataclass(frozen=True)
@@ -116,11 +139,14 @@ def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) ->
     best = 0.0
     for group in question.groups:
         gained = _group_points(group, found, weights)
+        if group.optional:
+            gained = {number: AS_USER * gained[number] for number in scores.keys() & gained.keys()}
         shared = scores.keys() & gained.keys()  # few
         both = {number: scores[number] + gained[number] for number in shared}
         scores |= gained
         scores |= both
-        best += _best_possible(group, question.length, found[group.term], weights)
+        share = 1.0 if not group.optional else AS_USER if gained else 0.0
+        best += share * _best_possible(group, question.length, found[group.term], weights)
     return {number: points / best for number, points in scores.items()}
 
 

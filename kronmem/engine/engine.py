@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from kronmem.engine import asker, fill_context, receipts, succession
+from kronmem.engine import asker, fill_context, receipts, succession, topics
 from kronmem.engine.code_cache import CodeCache
 from kronmem.engine.columns import to_microseconds
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
@@ -122,7 +123,11 @@ class Engine:
         """What answers the question, and what is to stand before or behind it."""
         if asker.is_meant(asked.query):
             return fill_context.profile(rows, space, asked, now, self._codes.of(rows, space))
-        hits = self._found(rows, space, asked, now, vector) if asked.query else []
+        hits = self._of_topics(rows, space, asked, now) if vector is None else []
+        if asked.query and not hits:
+            hits = self._found(rows, space, asked, now, vector)
+        if asked.told and asked.told.alone:
+            hits = fill_context.told(rows, space, hits, asked, asked.told, now, self._codes.of(rows, space))
         if asked.fill:
             hits = fill_context.fill(rows, space, hits, asked, now, self._codes.of(rows, space))
         return hits
@@ -141,6 +146,17 @@ class Engine:
         if self._embedder and vector is not None and self._embedder.has_been_replaced(rows.setting(MADE_BY)):
             vector = None  # the vectors there are not of the model that made this one
         return search(rows, space, asked, now, self._codes.of(rows, space), vector)
+
+    def _of_topics(self, rows: Reader, space: Space, asked: Search, now: float) -> list[FoundRow]:
+        """Something for each topic that the query lists, by turns, best first."""
+        parts = topics.listed(asked.query)
+        found = [self._found(rows, space, replace(asked, query=part), now, None) for part in parts]
+        by_turns: dict[int, FoundRow] = {}
+        for turn in zip_longest(*found):
+            for hit in turn:
+                if hit is not None:
+                    by_turns.setdefault(hit.row.number, hit)
+        return sorted(list(by_turns.values())[: asked.limit], key=lambda hit: -hit.similarity)
 
     def _counted(self, space: Space | None, hits: list[FoundRow], ends: float) -> list[FoundRow]:
         if space and hits and (left := ends - time.monotonic()) > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -9,7 +10,8 @@ from itertools import chain, islice
 from kronmem.engine import asker
 from kronmem.engine.code_cache import CachedCodes
 from kronmem.engine.near_duplicates import statement
-from kronmem.engine.recall import FoundRow, Search, filler
+from kronmem.engine.recall import FoundRow, Search, Told, filler, listing
+from kronmem.engine.scoring import CLEAR
 from kronmem.engine.store import Page, Reader, Row, Space
 
 FIRST = ("preference", "decision")
@@ -25,7 +27,7 @@ FACTS = 3
 """So many places of a profile are kept for facts, however many preferences there are."""
 
 
-class _Around:
+class _Surroundings:
     """The rows of one agent that a question may be filled up with: within its filter, and not known to the caller."""
 
     def __init__(self, rows: Reader, space: Space, asked: Search, now: float, codes: CachedCodes) -> None:
@@ -69,12 +71,12 @@ def fill(
     rows: Reader, space: Space, hits: Sequence[FoundRow], asked: Search, now: float, codes: CachedCodes
 ) -> list[FoundRow]:
     """The hits with what the question wants around them."""
-    around = _Around(rows, space, asked, now, codes)
+    around = _Surroundings(rows, space, asked, now, codes)
     filled = _with_standing if asked.fill == "profile" else _filled_up
     return filled(around, hits, asked.limit, now)
 
 
-def _with_standing(around: _Around, hits: Sequence[FoundRow], limit: int, now: float) -> list[FoundRow]:
+def _with_standing(around: _Surroundings, hits: Sequence[FoundRow], limit: int, now: float) -> list[FoundRow]:
     """Standing notes first, then the hits; where there is room for one of both only, half of it is the hits'."""
     answered = {hit.row.number: hit for hit in hits}
     notes = list(around.unknown(_standing_notes(around)))
@@ -85,7 +87,7 @@ def _with_standing(around: _Around, hits: Sequence[FoundRow], limit: int, now: f
     return [*standing, *others][:limit]
 
 
-def _standing_notes(around: _Around) -> list[Row]:
+def _standing_notes(around: _Surroundings) -> list[Row]:
     """Pinned memories, then preferences, newest first, within both bounds; the same whatever was asked."""
     notes: dict[tuple[str, ...], Row] = {}
     left = STANDING_CHARS
@@ -98,7 +100,7 @@ def _standing_notes(around: _Around) -> list[Row]:
     return list(notes.values())
 
 
-def _filled_up(around: _Around, hits: Sequence[FoundRow], limit: int, now: float) -> list[FoundRow]:
+def _filled_up(around: _Surroundings, hits: Sequence[FoundRow], limit: int, now: float) -> list[FoundRow]:
     """Pinned memories first, at most half of `limit`; the hits; preferences, decisions and the newest up to `limit`."""
     answered = {hit.row.number: hit for hit in hits}
     found: dict[tuple[str, ...], FoundRow] = {}  # one for each statement: near duplicates take one place
@@ -114,10 +116,27 @@ def _filled_up(around: _Around, hits: Sequence[FoundRow], limit: int, now: float
     return list(islice(found.values(), limit))
 
 
+def told(
+    rows: Reader, space: Space, hits: Sequence[FoundRow], asked: Search, when: Told, now: float, codes: CachedCodes
+) -> list[FoundRow]:
+    """All of a range of time, newest first; what is found by a date that it names itself stands before."""
+    within = replace(asked, only=replace(asked.only, since=when.since, until=when.until))
+    around = _Surroundings(rows, space, within, now, codes)
+    listed = _distinct(islice(around.unknown(around.newest(asked.limit)), 4 * asked.limit))
+    if _DECIDED.search(asked.query):
+        listed.sort(key=lambda row: row.memory_type != "decision")
+    named = [hit for hit in hits if when.dated and hit.similarity >= CLEAR] if listed else hits
+    numbers = {hit.row.number for hit in named}
+    return [*named, *(listing(row, now) for row in listed if row.number not in numbers)][: asked.limit]
+
+
+_DECIDED = re.compile(r"decid|decision|entschieden|beschlossen", re.IGNORECASE)
+
+
 def profile(rows: Reader, space: Space, asked: Search, now: float, codes: CachedCodes) -> list[FoundRow]:
     """The person who asks: pinned memories, preferences, decisions, then the facts that say most; none of it if nothing
     is known but what an assistant said."""
-    around = _Around(rows, space, asked, now, codes)
+    around = _Surroundings(rows, space, asked, now, codes)
     noted = [*around.pinned(asked.limit), *islice(around.of_type("preference"), 2 * asked.limit)]
     decided = list(islice(around.of_type("decision"), 2 * asked.limit))
     told = [row for row in around.of_type("fact", oldest=OLDEST) if row.role in ("user", None)]

@@ -19,7 +19,7 @@ from kronmem.api.requests import EmptyRequest
 from kronmem.api.routes import AnyRoute, Route
 from kronmem.engine import asker, serialize
 from kronmem.engine.engine import ANY_TIME, Engine
-from kronmem.engine.recall import Search, is_general
+from kronmem.engine.recall import Search, Told, is_general
 from kronmem.engine.remembering import Place, RowChange
 from kronmem.engine.store import Filter, NewRow, Page, Row
 from kronmem.errors import InvalidRequestError
@@ -142,7 +142,14 @@ def _search(body: requests.RecallRequest) -> Search:
         count_access=reserved.count_access,
         exclude=frozenset(map(str.lower, reserved.exclude)),
         fill=reserved.fill,
+        told=_told(reserved.told),
     )
+
+
+def _told(range_: requests.ToldRange | None) -> Told | None:
+    if range_ is None:
+        return None
+    return Told(range_.since.timestamp(), range_.until.timestamp(), range_.alone, range_.dated)
 
 
 @_handles(routes.INJECT_CONTEXT)

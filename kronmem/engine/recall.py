@@ -40,6 +40,16 @@ _GENERAL = frozenset(
 
 
 @dataclass(frozen=True)
+class Told:
+    """A range of time that the question names: `alone` if it asks for all of it, `dated` if by the calendar."""
+
+    since: float
+    until: float
+    alone: bool = False
+    dated: bool = False
+
+
+@dataclass(frozen=True)
 class Search:
     """A question, its filter, and how much of the answer is wanted."""
 
@@ -51,6 +61,7 @@ class Search:
     exclude: frozenset[str] = frozenset()
     """The ids of memories that the caller has already."""
     fill: Fill = False
+    told: Told | None = None
 
 
 @dataclass(frozen=True)
@@ -77,12 +88,14 @@ def search(
     said = _score(rows, space, bm25.ask(asked.query), within)
     words = {place: score for place, score in said.items() if place >> PLACE_BITS not in known} if known else said
     scanned = scoring.SCANNED if embedded is None else scoring.SCANNED_BY_MODEL
-    closeness = _closeness(rows, space, asked.query, words, codes, Scope(within, known), scanned)
+    closeness = _closeness(rows, space, asked.query, words, codes, Reach(within, known), scanned)
     sense = TABLE
     if embedded is not None:
-        closeness = closeness or _unread(space, words, Scope(within, known))
+        closeness = closeness or _unread(space, words, Reach(within, known))
         closeness, sense = _by_model(rows, space, closeness, embedded), MODEL
     answers = scoring.combine(words, closeness, sense)
+    if asked.told:
+        answers = answers.lifted(rows.matching(space, Filter(since=asked.told.since, until=asked.told.until)))
     if known:
         answers = answers.without(_repeats(rows, space, answers, said, known, codes, asked.limit, now))
     # A name that was ever said matches by itself; about one that was not, a faint resemblance is chance.
@@ -107,7 +120,7 @@ def _noted(found: Iterator[tuple[Score, Row]], seen: list[tuple[Score, Row]]) ->
         yield one
 
 
-class Scope(NamedTuple):
+class Reach(NamedTuple):
     """The memories that may answer, or all, and those that the caller has already."""
 
     within: Collection[int] | None
@@ -152,6 +165,11 @@ def filler(row: Row, now: float) -> FoundRow:
     return _hit(row, None, now)
 
 
+def listing(row: Row, now: float) -> FoundRow:
+    """A memory that is listed because its time was asked for."""
+    return _hit(row, Score(row.number, indexing.place(row.number, 0, 0), 0.0, 0.0, 1.0), now)
+
+
 def _score(rows: Reader, space: Space, question: bm25.QueryTerms, within: frozenset[int] | None) -> dict[int, float]:
     weights = bm25.Weights(space.passages, max(space.words / max(space.passages, 1), 1.0))
     bounds = {term: BOUND if said else SOFT_BOUND for term, said in question.terms().items()}
@@ -189,14 +207,14 @@ def _closeness(
     query: str,
     words: Mapping[int, float],
     codes: CachedCodes,
-    scope: Scope,
+    reach: Reach,
     scanned: int,
 ) -> dict[int, float]:
     """How close in meaning the passages are that the scan names or that the words found first, by place."""
     question = word_vectors.vector(query)
     if not question:
         return {}
-    places = scoring.to_compare(words, codes.nearest(question, scanned, scope.within, scope.without))
+    places = scoring.to_compare(words, codes.nearest(question, scanned, reach.within, reach.without))
     numbers = dict(zip(places, map(indexing.number_of, places), strict=True))
     vectors = codes.vectors(rows, space, list(dict.fromkeys(numbers.values())))
     if missing := set(numbers.values()) - vectors.keys():
@@ -213,12 +231,12 @@ def _unfilled(words: Mapping[int, float]) -> set[int]:
     return set(map(indexing.number_of, words))
 
 
-def _unread(space: Space, words: Mapping[int, float], scope: Scope) -> dict[int, float]:
+def _unread(space: Space, words: Mapping[int, float], reach: Reach) -> dict[int, float]:
     """For a model alone: the newest memories, where the table knows no word of the question, such as one in Russian."""
     found = set(map(indexing.number_of, words))
     newest = range(space.last, max(space.last - scoring.SCANNED_BY_MODEL, 0), -1)
-    within = newest if scope.within is None else scope.within
-    others = (n for n in newest if n not in found and n not in scope.without and n in within)
+    within = newest if reach.within is None else reach.within
+    others = (n for n in newest if n not in found and n not in reach.without and n in within)
     return dict.fromkeys(scoring.to_compare(words, (indexing.place(n, 0, 0) for n in others)), 0.0)
 
 

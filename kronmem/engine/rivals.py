@@ -1,8 +1,8 @@
 """Rivals: two statements that give different values of one thing, so that the later one holds. Pure; words and vectors.
 
 A text is cut into clauses; a clause becomes a subject, a relation and a value. Two clauses are rivals when they share
-the subject and differ in its value, or when the later one says that something ended ("moved to", "no longer", "took
-over from") that the earlier one states. English is read in full; of other languages, sentences that differ in one value.
+the subject and differ in its value, or when the later one ends ("no longer", "took over from") what the earlier one
+states. English is read in full; of other languages, sentences that differ in one value.
 Precision comes first: what can hold beside each other is left alone.
 """
 
@@ -61,72 +61,31 @@ _MONTHS = frozenset(
         *("januar", "februar", "marz", "mai", "juni", "juli", "oktober", "dezember", "mayo", "enero", "junio", "mars"),
     )
 )
-_COLOURS = frozenset(
-    [
-        "red",
-        "blue",
-        "green",
-        "yellow",
-        "orange",
-        "purple",
-        "pink",
-        "black",
-        "white",
-        "grey",
-        "gray",
-        "brown",
-        "silver",
-        "gold",
-        "turquoise",
-        "beige",
-    ]
-)
-_FOREIGN = frozenset(
-    [
-        "ist",
-        "sind",
-        "ein",
-        "eine",
-        "est",
-        "es",
-        "un",
-        "une",
-        "il",
-        "el",
-        "la",
-        "le",
-        "les",
-        "mein",
-        "meine",
-        "mi",
-        "mon",
-        "ma",
-        "unser",
-        "het",
-        "een",
-        "de",
-        "der",
-        "die",
-        "das",
-    ]
-)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_COLOURS = _words("red blue green yellow orange purple pink black white grey gray brown silver gold turquoise beige")
+_FOREIGN = _words("ist sind ein eine est es un une il el la le les mein meine mi mon ma unser het een de der die das")
 _UNITS = frozenset(
     map(
         terms.stem,
-        (
-            "kg g mg km m cm mm ml l euro euros dollar dollars pound pounds eur usd gb mb tb minutes minute min"
-            " hours hour days day weeks week months"
-            " month years year percent degrees o'clock am pm times x seconds second ms cents points stunden tage"
-            " jahre wochen uhr"
-        ).split(),
+        _words(
+            "kg g mg km m cm mm ml l euro euros dollar dollars pound pounds eur usd gb mb tb minutes minute min "
+            "hours hour days day weeks week months month years year percent degrees o'clock am pm times x seconds "
+            "second ms cents points stunden tage jahre wochen uhr"
+        ),
     )
 )
 _NO_THING = frozenset(
     map(
         terms.stem,
-        "like without just home part way thing things everything nothing something some here there today yesterday"
-        " early late"
-        " me him them alone behind house room one lot bit".split(),
+        _words(
+            "like without just home part way thing things everything nothing something some here there today "
+            "yesterday early late me him them alone behind house room one lot bit"
+        ),
     )
 )
 _MONTH_STEMS = frozenset(map(terms.stem, _MONTHS))
@@ -165,10 +124,14 @@ _STRONG = re.compile(
     r"\b(?:from now on|these days|any ?more|no longer|instead|now|currently|actually|new|correction|changed|since"
     r"|jetzt|ahora|maintenant)\b"
 )
-_TO_CHANGE = "changed?|renamed?|switch(?:ed|es)?|moved?|updated?|replaced?|migrated?|swapped|transferred|relocated|lowered|raised|cut|reduced|increased"
+_TO_CHANGE = (
+    "changed?|renamed?|switch(?:ed|es)?|moved?|updated?|replaced?|migrated?|swapped|transferred|relocated|lowered|raised"
+    "|cut|reduced|increased"
+)
 # A change that names the thing: "we renamed the default branch to main", "we moved office".
 _OF = re.compile(
-    rf"\b(?:{_TO_CHANGE}) (?:our |my |the |your |his |her |their )?(?P<what>[\w' -]{{3,40}}?)(?: (?:to|from|with|by|into)\b|$)"
+    rf"\b(?:{_TO_CHANGE}) (?:our |my |the |your |his |her |their )?(?P<what>[\w' -]{{3,40}}?)"
+    r"(?: (?:to|from|with|by|into)\b|$)"
 )
 _NEW = re.compile(r"\bnew (?P<what>\w{3,})(?: \w+)? (?:came|arrived|is|has|runs|was installed|works)\b")
 # What is over, and so what an earlier statement must hold.
@@ -206,6 +169,9 @@ _OVER_HINT = re.compile(
     r"|instead|not|rather|resigned|is now)"
 )
 _SHORT_IS = re.compile(r"\b(i|we|he|she|it|that|they)'(?:s|m|re)\b")
+_LABEL = re.compile(
+    r"(?!(?:changed|renamed|correction|update|new|decided|actually|note)\b)((?:[\w'-]+ ){0,4}[\w'-]+): "
+)
 _WORDS = re.compile(rf"{_IS}|{_WORD.pattern}")
 _NEGATED = re.compile(r"\b(?:not|never|no longer|nicht|kein\w*|pas)\b|n't\b")
 _MEASURE = re.compile(rf"\b(\d[\d.,:]*|{'|'.join(_NUMBERS)}) ([a-z%€$]+)")
@@ -237,61 +203,12 @@ _COUPLE = (
     re.compile(r"\b(?:got|getting|we are|are|is|'m|am)?\s?(?:married|engaged|divorced|broke up|separated)\b"),
 )
 _STATES = (_HOME, _JOB, _COUPLE)
-WORDS = frozenset(
-    [
-        "moved",
-        "relocated",
-        "migrated",
-        "switched",
-        "changed",
-        "replaced",
-        "swapped",
-        "renamed",
-        "transferred",
-        "converted",
-        "upgraded",
-        "took",
-        "gave",
-        "quit",
-        "left",
-        "sold",
-        "scrapped",
-        "cancelled",
-        "canceled",
-        "abandoned",
-        "stopped",
-        "dropped",
-        "ditched",
-        "retired",
-        "skipped",
-        "gone",
-        "longer",
-        "anymore",
-        "instead",
-        "joined",
-        "hired",
-        "promoted",
-        "started",
-        "married",
-        "divorced",
-        "engaged",
-        "cut",
-        "raised",
-        "lowered",
-        "extended",
-        "postponed",
-        "increased",
-        "reduced",
-        "shifted",
-        "rescheduled",
-        "delayed",
-        "actually",
-        "rather",
-        "correction",
-        "new",
-        "gezogen",
-        "umgezogen",
-    ]
+WORDS = _words(
+    "moved relocated migrated switched changed replaced swapped renamed transferred converted upgraded "
+    "took gave quit left sold scrapped cancelled canceled abandoned stopped dropped ditched retired "
+    "skipped gone longer anymore instead joined hired promoted started married divorced engaged cut "
+    "raised lowered extended postponed increased reduced shifted rescheduled delayed actually rather "
+    "correction new gezogen umgezogen"
 )
 """Words of a change."""
 CUES = frozenset(map(terms.stem, WORDS))
@@ -319,36 +236,10 @@ _SELF = frozenset(
         "the user",
     )
 )
-_KIN = frozenset(
-    [
-        "sister",
-        "brother",
-        "mother",
-        "father",
-        "wife",
-        "husband",
-        "son",
-        "daughter",
-        "partner",
-        "friend",
-        "cousin",
-        "aunt",
-        "uncle",
-        "colleague",
-        "boss",
-        "neighbour",
-        "neighbor",
-        "competitor",
-        "mum",
-        "mom",
-        "dad",
-        "grandmother",
-        "grandfather",
-        "girlfriend",
-        "boyfriend",
-        "roommate",
-        "flatmate",
-    ]
+_KIN = _words(
+    "sister brother mother father wife husband son daughter partner friend cousin aunt uncle colleague "
+    "boss neighbour neighbor competitor mum mom dad grandmother grandfather girlfriend boyfriend roommate "
+    "flatmate"
 )
 _MANY = re.compile(
     r"\b(?:likes?|loves?|enjoys?|speaks?|plays?|owns?|knows?|hates?|reads?|eats?|bought|supports?|mag|liebt|gern"
@@ -369,89 +260,13 @@ _TURNED = re.compile(
     r"|relocated|delayed)\b"
 )
 _TIMES = frozenset(
-    map(
-        terms.stem,
-        [
-            "today",
-            "yesterday",
-            "last",
-            "week",
-            "month",
-            "year",
-            "day",
-            "now",
-            "new",
-            "finally",
-            "since",
-            "time",
-            "morning",
-            "evening",
-        ],
-    )
+    map(terms.stem, _words("today yesterday last week month year day now new finally since time morning evening"))
 )
 _ORDINAL = re.compile(r"^(?:first|second|third|fourth|fifth|last|next|1st|2nd|3rd|\d+th)$")
-_SMALL = terms.STOPWORDS | frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "our",
-        "my",
-        "your",
-        "his",
-        "her",
-        "their",
-        "its",
-        "this",
-        "that",
-        "to",
-        "of",
-        "in",
-        "on",
-        "at",
-        "for",
-        "from",
-        "by",
-        "with",
-        "der",
-        "die",
-        "das",
-        "den",
-        "dem",
-        "ein",
-        "eine",
-        "einen",
-        "le",
-        "la",
-        "les",
-        "un",
-        "une",
-        "el",
-        "los",
-        "il",
-        "lo",
-        "het",
-        "de",
-        "du",
-        "des",
-        "del",
-        "am",
-        "um",
-        "im",
-        "zu",
-        "als",
-        "is",
-        "are",
-        "be",
-        "each",
-        "every",
-        "all",
-        "please",
-        "use",
-        "get",
-        "go",
-        "goes",
-    ]
+_SMALL = terms.STOPWORDS | _words(
+    "the a an our my your his her their its this that to of in on at for from by with der die das den dem "
+    "ein eine einen le la les un une el los il lo het de du des del am um im zu als is are be each every "
+    "all please use get go goes"
 )
 
 
@@ -483,6 +298,8 @@ class Statement:
 
     clauses: tuple[Clause, ...]
     person: str
+    label: frozenset[str]
+    """The stems before a colon, which say what all of it is about."""
     stems: frozenset[str]
     over: frozenset[frozenset[str]]
     """The stems of each thing that is no longer so."""
@@ -502,7 +319,9 @@ class Statement:
 
 def replaces(later: Statement, earlier: Statement) -> bool:
     """Whether the later statement gives another value of something that the earlier one states."""
-    if not _same_person(later.person, earlier.person):
+    if not _same_person(later.person, earlier.person) or (
+        later.label and earlier.label and later.label != earlier.label
+    ):
         return False
     return (
         any(_other_value(new, old) for new in later.clauses for old in earlier.clauses)
@@ -568,6 +387,8 @@ def _one_segment_differs(new: Clause, old: Clause) -> bool:
         return False
     pairs = [(old.words[a:b], new.words[c:d]) for _, a, b, c, d in parts]
     common = [word for word in old.words if word in new.words and word not in _SMALL and word != _IS]
+    if any(_kinds(was) and _names_a_thing(old.words, part[1]) for part, (was, _) in zip(parts, pairs, strict=True)):
+        return False
     if len(pairs) > 1 and any("colour" in _kinds(was) for was, _ in pairs):  # the blue box, the red box
         return False
     if all(_kinds(was) & _kinds(now) and _only_values(was) and _only_values(now) for was, now in pairs):
@@ -576,6 +397,19 @@ def _one_segment_differs(new: Clause, old: Clause) -> bool:
     if len(pairs) > 1 or max(len(was), len(now)) > 3 or _ordinal(was) or _kinds(was) or _kinds(now):
         return False
     return _takes_one_value(new, old, at, was, now)
+
+
+_LABELS = _words(
+    "note message memory fact text entry record file worker agent user tester number step version room floor chapter "
+    "phase sprint line ticket team part day week round level no "
+    "page item issue release section episode season lesson exercise task milestone station platform gate "
+    "schritt kapitel teil raum etage stock gleis"
+)
+
+
+def _names_a_thing(words: Sequence[str], at: int) -> bool:
+    """Whether a number stands where it says which thing is meant, and not how many or when."""
+    return at < (words.index(_IS) if _IS in words else 2) or words[at - 1] in _LABELS
 
 
 _ONE_VALUE = re.compile(
@@ -631,11 +465,8 @@ def _measured_anew(later: Statement, earlier: Statement) -> bool:
     counted = units - _UNITS  # what is counted is a thing itself: "15 people", "three raised beds"
     shared = (later.stems & earlier.stems) - (units - counted)
     same = {number for number, unit in later.numbers if unit in units} & {number for number, _ in earlier.numbers}
-    return (
-        bool(shared)
-        and not same
-        and len(shared) >= (1 if counted else min(len(later.stems - units), len(earlier.stems - units), 3) - 1)
-    )
+    least = 1 if counted else min(len(later.stems - units), len(earlier.stems - units), 3) - 1
+    return bool(shared) and not same and len(shared) >= least
 
 
 def _of_another_kind(later: Statement, earlier: Statement) -> bool:
@@ -674,7 +505,7 @@ def read(content: str) -> Statement | None:
     if len(parts) > _CLAUSES:
         return None
     plains = [_plain(part) for part in parts]
-    plain = ". ".join(plains)
+    plain = _plain(text[speaker.end() :] if speaker else text)
     if _MAYBE.search(plain) or _PAST.search(plain):
         return None
     cued = bool(_STRONG.search(plain))
@@ -685,6 +516,7 @@ def read(content: str) -> Statement | None:
     return Statement(
         clauses,
         person,
+        frozenset(_stems(label[1].split())) if (label := _LABEL.match(plain)) else frozenset(),
         frozenset(stem for clause in clauses for stem in clause.content if not stem.isdigit()),
         frozenset(over for part in plains for over in _over(part)),
         frozenset(what for part in plains for what in _changed(part)),
@@ -751,87 +583,12 @@ def _person(plain: str, part: str) -> str:
     )
 
 
-_NOT_NAMES = frozenset(
-    [
-        "please",
-        "use",
-        "answer",
-        "write",
-        "rent",
-        "minimum",
-        "invoices",
-        "deploys",
-        "tickets",
-        "hosting",
-        "changed",
-        "renamed",
-        "decided",
-        "launch",
-        "submission",
-        "indent",
-        "send",
-        "give",
-        "never",
-        "always",
-        "version",
-        "moved",
-        "switched",
-        "blood",
-        "skipped",
-        "graphite",
-        "payments",
-        "data",
-        "passwords",
-        "paces",
-        "offline",
-        "beta",
-        "rollout",
-        "prices",
-        "weights",
-        "thesis",
-        "field",
-        "chapter",
-        "paper",
-        "style",
-        "wholesale",
-        "glaze",
-        "legal",
-        "tile",
-        "error",
-        "shell",
-        "card",
-        "emails",
-        "new",
-        "actually",
-        "remember",
-        "note",
-        "keep",
-        "hosting",
-        "weekly",
-        "daily",
-        "monthly",
-        "mein",
-        "meine",
-        "mi",
-        "il",
-        "la",
-        "le",
-        "el",
-        "het",
-        "les",
-        "mon",
-        "ma",
-        "unser",
-        "die",
-        "der",
-        "das",
-        "que",
-        "todo",
-        "no",
-        "yes",
-        "hier",
-        "jetzt",
-    ]
+_NOT_NAMES = _words(
+    "please use answer write rent minimum invoices deploys tickets hosting changed renamed decided launch "
+    "submission indent send give never always version moved switched blood skipped graphite payments data "
+    "passwords paces offline beta rollout prices weights thesis field chapter paper style wholesale glaze "
+    "legal tile error shell card emails new actually remember note keep hosting weekly daily monthly mein "
+    "meine mi il la le el het les mon ma unser die der das que todo no yes hier jetzt"
 )
 
 

@@ -34,6 +34,8 @@ notes that an assistant took are lost. A bare question holds no answer; x 0.7 ke
 and the second best, third best, … question counts for a half, a third, …: a question that was asked in every turn of a
 chat resembles the next one more than its answer does, and twenty of them would leave the answer no place.
 """
+TIMELY = 0.5
+"""What a memory gains, as a share of its similarity and of what it lacks, that was told when the question says."""
 CLEAR = 0.6
 TAIL = 0.3
 """After a hit at least that similar, others are left out that have less than this share of it. `python -m
@@ -126,6 +128,16 @@ class Answers:
             close.pop(number, None)
             similarity.pop(number, None)
         return replace(self, close=close, similarity=similarity)
+
+    def lifted(self, numbers: Collection[int]) -> Answers:
+        """The same with memories of the time that was asked for closer to a full answer, each in its own measure."""
+        words, similarity = dict(self.words), dict(self.similarity)
+        for number in numbers:
+            if (found := similarity.get(number, 0.0)) > 0:
+                gained = TIMELY * found * max(1 - found, 0.0)
+                words[number] = words.get(number, 0.0) + gained
+                similarity[number] = found + gained * self.speaker.get(number, 1.0)
+        return replace(self, words=words, similarity=similarity)
 
     def score(self, number: int) -> Score:
         """The parts of one memory's similarity."""

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from kronmem.models import Hit
 from kronmem.packs.storable_json import UNSTORABLE
-from kronmem.text.fence import fence, is_fenced, render, without_fences
-
-MAX_BLOCK_CHARS = 12_000
-"""Five memories, the default limit, at the 2,000 characters that one may take, with their labels: 3,000 tokens."""
+from kronmem.text.fence import fence, is_fenced, render_hits, without_fences
+from kronmem.text.fence import named as fence_named
 
 
 def render_block(hits: Sequence[Hit], source: str, *, named: bool = False) -> str:
     """Write hits as one fenced block of bounded size; "" without hits. With `named` each tells its agent."""
-    return render([_named(hit) for hit in hits] if named else hits, source=source, max_chars=MAX_BLOCK_CHARS)
+    return render_hits([fence_named(hit) for hit in hits] if named else hits, source=source)
 
 
 def fence_context(text: str, source: str) -> str:
@@ -35,12 +33,3 @@ def without_blocks(text: str) -> str:
 def clean_words(text: str) -> str:
     """The words of a message without injected blocks, and without NUL and lone surrogates, which no store takes."""
     return UNSTORABLE.sub("", without_blocks(text)).strip()
-
-
-def _named(hit: Hit) -> Hit:
-    memory = hit.memory
-    speaker = memory.metadata.get("speaker")
-    name = f"{speaker} of {memory.agent_id}" if isinstance(speaker, str) and speaker.strip() else memory.agent_id
-    return hit.model_copy(
-        update={"memory": memory.model_copy(update={"metadata": {**memory.metadata, "speaker": name}})}
-    )

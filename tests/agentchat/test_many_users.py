@@ -90,7 +90,7 @@ async def test_nothing_leaks_between_users_of_one_memory(run: Any, users: int, t
     for name, prompts in zip(people, found, strict=True):
         assert {name} == set.union(*(names(prompt) for prompt in prompts))
         assert sum(bool(blocks(prompt)) for prompt in prompts) > turns / 2, "memories were shown at all"
-        assert any("Recalled notes" in str(prompt) and f"{name}-note-" in str(prompt) for prompt in prompts)
+        assert any("Notes from earlier" in str(prompt) and f"{name}-note-" in str(prompt) for prompt in prompts)
     with Client.local(tmp_path / "memory.db") as client:
         assert {agent.name for agent in client.agents()} == set(people)
         for name in people:

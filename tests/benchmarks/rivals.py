@@ -64,7 +64,9 @@ def main() -> None:
                     print("rivals" if pair["rivals"] else "trap", pair["first"], "|", pair["then"])
     for (half, rivals), count in sorted(asked.items()):
         share = done[half, rivals] / count
-        print(f"{half:8} {'rivals in order' if rivals else 'false rivals':16} {share if rivals else 1 - share:.3f} of {count}")
+        print(
+            f"{half:8} {'rivals in order' if rivals else 'false rivals':16} {share if rivals else 1 - share:.3f} of {count}"
+        )
 
 
 if __name__ == "__main__":

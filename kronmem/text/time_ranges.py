@@ -1,0 +1,412 @@
+"""Words of time in a question ("last week", "on Monday", "seit Freitag") as the range of time that they mean. Pure.
+
+English, and the commonest words of German. Times are local and without a zone, as the clock of the process that asks
+shows them. What names no range ("before the launch meeting", "every Monday", "tomorrow") is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+_DAY = timedelta(days=1)
+_OLDEST = 1971
+"""A year that every system can convert to UTC."""
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """From `since` on and before `until`."""
+
+    since: datetime
+    until: datetime
+    alone: bool = False
+    """The question holds nothing else: it asks for all that was told in the range."""
+    dated: bool = False
+    """It is named by the calendar ("in March"), which a memory may name too, and not by its distance from now."""
+
+
+def find(query: str, now: datetime) -> TimeRange | None:
+    """The range that the question names; None if it names none, or one that has not begun."""
+    text = query.lower().replace("’", "'")
+    if not _HINT.search(text):
+        return None
+    for pattern, meant, dated in _PATTERNS:
+        for found in pattern.finditer(text):
+            try:
+                since, until = meant(found, now)
+            except (ValueError, OverflowError):  # 31 June, 9,999,999 weeks ago
+                continue
+            if since < until and since <= now and since.year >= _OLDEST:
+                rest = f"{text[: found.start()]} {text[found.end() :]}"
+                return TimeRange(since, until, alone=_asks_for_all(rest), dated=dated)
+    return None
+
+
+_NUMBERS = {
+    word: number
+    for number, words in enumerate(
+        (
+            *("a an one ein einem einer", "two couple zwei", "three few drei paar", "four vier", "five funf fünf"),
+            *("six sechs", "seven sieben", "eight acht", "nine neun", "ten zehn", "eleven elf", "twelve zwölf"),
+        ),
+        1,
+    )
+    for word in words.split()
+}
+_N = rf"(?P<n>\d{{1,4}}|{'|'.join(_NUMBERS)})"
+_WEEKDAYS = (
+    *("monday montag", "tuesday dienstag", "wednesday mittwoch", "thursday donnerstag", "friday freitag"),
+    *("saturday samstag sonnabend", "sunday sonntag"),
+)
+_WEEKDAY = {word: at for at, words in enumerate(_WEEKDAYS) for word in words.split()}
+_W = rf"(?P<weekday>{'|'.join(_WEEKDAY)})"
+_MONTHS = (
+    *("january januar jan", "february februar feb", "march märz mar", "april apr", "may mai", "june juni jun"),
+    *("july juli jul", "august aug", "september sept sep", "october oktober oct", "november nov"),
+    "december dezember dec",
+)
+_MONTH = {word: at for at, words in enumerate(_MONTHS, 1) for word in words.split()}
+_M = rf"(?P<month>{'|'.join(sorted(_MONTH, key=len, reverse=True))})"
+_PARTS = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30), "noon": (11, 14)}
+_PART = r"(?P<part>morning|afternoon|evening|night|noon)"
+_UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY}
+_UNITS |= {"stunde": _UNITS["hour"], "tag": _DAY, "woche": 7 * _DAY, "monat": 30 * _DAY, "year": 365 * _DAY}
+_UNITS |= {"jahr": 365 * _DAY, "minuten": _UNITS["minute"]}
+_U = r"(?P<unit>minute|hour|day|week|month|year|stunde|tag|woche|monat|jahr)(?:s|en|n|e)?"
+
+Range = tuple[datetime, datetime]
+Match = re.Match[str]
+
+
+def _midnight(now: datetime, days: int = 0) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) + days * _DAY
+
+
+def _part_of(day: datetime, part: str | None) -> Range:
+    first, last = _PARTS[part] if part else (0, 24)
+    return day + timedelta(hours=first), day + timedelta(hours=last)
+
+
+def _days_ago(days: int) -> Callable[[Match, datetime], Range]:
+    return lambda found, now: _part_of(_midnight(now, -days), found.groupdict().get("part"))
+
+
+def _last_night(_found: Match, now: datetime) -> Range:
+    return _midnight(now, -1) + timedelta(hours=18), _midnight(now) + timedelta(hours=6)
+
+
+def _weeks_ago(weeks: int) -> Callable[[Match, datetime], Range]:
+    def meant(_found: Match, now: datetime) -> Range:
+        monday = _midnight(now, -now.weekday() - 7 * weeks)
+        return monday, monday + 7 * _DAY
+
+    return meant
+
+
+def _first(now: datetime, year: int, month: int, day: int = 1) -> datetime:
+    return _midnight(now).replace(year=year, month=month, day=day)
+
+
+def _month(now: datetime, year: int, month: int) -> Range:
+    return _first(now, year, month), _first(now, year + month // 12, month % 12 + 1)
+
+
+def _months_ago(months: int) -> Callable[[Match, datetime], Range]:
+    def meant(_found: Match, now: datetime) -> Range:
+        years, month = divmod(12 * now.year + now.month - 1 - months, 12)
+        return _month(now, years, month + 1)
+
+    return meant
+
+
+def _years_ago(years: int) -> Callable[[Match, datetime], Range]:
+    return lambda _found, now: (_first(now, now.year - years, 1), _first(now, now.year - years + 1, 1))
+
+
+def _count(found: Match) -> int:
+    word = found["n"]
+    return int(word) if word.isdigit() else _NUMBERS[word]
+
+
+def _ago(found: Match, now: datetime) -> Range:
+    """That long ago, as exactly as it is put: an hour, a day, about a week."""
+    unit = _UNITS[found["unit"]]
+    then = now - _count(found) * unit
+    if unit < _DAY:
+        return then - unit / 2, then + unit / 2
+    if found["n"] in ("few", "couple", "paar"):
+        return _midnight(then, -2 * unit.days), _midnight(then, unit.days + 1)
+    if unit == _DAY:
+        return _midnight(then), _midnight(then, 1)
+    return _midnight(then, -(unit.days // 2)), _midnight(then, unit.days // 2 + 1)
+
+
+def _past(found: Match, now: datetime) -> Range:
+    """The last so many days: whole ones, today included."""
+    unit = _UNITS[found["unit"]]
+    length = (_count(found) if found["n"] else 1) * unit
+    return (now - length if unit < _DAY else _midnight(now - length)), now + _DAY
+
+
+def _weekday(found: Match, now: datetime) -> Range:
+    back = (now.weekday() - _WEEKDAY[found["weekday"]]) % 7 or 7
+    return _part_of(_midnight(now, -back), found.groupdict().get("part"))
+
+
+def _weekend(_found: Match, now: datetime) -> Range:
+    saturday = _midnight(now, -((now.weekday() - 5) % 7)) if now.weekday() != 5 else _midnight(now)
+    return saturday, saturday + 2 * _DAY
+
+
+def _in_month(found: Match, now: datetime) -> Range:
+    month = _MONTH[found["month"]]
+    if year := found.groupdict().get("year"):
+        return _month(now, int(year), month)
+    last = found.group().startswith(("last", "letzten"))
+    return _month(now, now.year - (month > now.month or (last and month == now.month)), month)
+
+
+def _date(found: Match, now: datetime) -> Range:
+    month = found.groupdict().get("month")
+    number = _MONTH[month] if month else int(found["number"])
+    day = _first(now, int(found["year"] or now.year), number, int(found["day"]))
+    if not found["year"] and day > now:
+        day = day.replace(year=now.year - 1)
+    return day, day + _DAY
+
+
+def _day_of_month(found: Match, now: datetime) -> Range:
+    years, month = divmod(12 * now.year + now.month - 1 - (int(found["day"]) > now.day), 12)
+    day = _first(now, years, month + 1, int(found["day"]))
+    return day, day + _DAY
+
+
+def _since(meant: Callable[[Match, datetime], Range]) -> Callable[[Match, datetime], Range]:
+    return lambda found, now: (meant(found, now)[0], now + _DAY)
+
+
+_DATE = (
+    (rf"(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)? (?:of )?{_M}\b,?(?: (?P<year>(?:19|20)\d\d))?", _date),
+    (rf"{_M} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:),?(?: (?P<year>(?:19|20)\d\d)\b)?", _date),
+    (r"(?P<year>(?:19|20)\d\d)-(?P<number>\d\d)-(?P<day>\d\d)\b", _date),
+    (r"(?P<day>\d{1,2})\.(?P<number>\d{1,2})\.(?P<year>(?:19|20)\d\d)?(?!\d)", _date),
+)
+_DISTANT = (
+    (r"(?:the day before yesterday|vorgestern)", _days_ago(2)),
+    (r"last night|yesterday night|gestern nacht|gestern abend", _last_night),
+    (rf"(?:yesterday|gestern)(?: {_PART})?", _days_ago(1)),
+    (r"this morning|heute (?:morgen|früh|vormittag)", lambda _found, now: _part_of(_midnight(now), "morning")),
+    (r"this (?P<part>afternoon|evening)", _days_ago(0)),
+    (r"tonight|heute abend", lambda _found, now: _part_of(_midnight(now), "evening")),
+    (r"(?:earlier )?today|heute", _days_ago(0)),
+    (rf"(?:about |around )?(?:a )?{_N}(?: of)? {_U} ago", _ago),
+    (rf"vor {_N} {_U}", _ago),
+    (rf"(?:in|over|during|within|for)? ?(?:the )?(?:last|past|previous) {_N} {_U}", _past),
+    (rf"(?:in|over|during|within) (?:the )?past (?P<n>){_U}", _past),
+    (rf"in den letzten {_N} {_U}", _past),
+    (r"(?:the )?(?:last|previous) week(?!end)|letzte woche|vergangene woche", _weeks_ago(1)),
+    (r"(?:the )?week before last|vorletzte woche", _weeks_ago(2)),
+    (r"this week(?!end)|diese woche", _weeks_ago(0)),
+    (r"(?:the )?(?:last|previous) month|letzten monat|im letzten monat", _months_ago(1)),
+    (r"this month|diesen monat", _months_ago(0)),
+    (r"last year|letztes jahr", _years_ago(1)),
+    (r"this year|dieses jahr", _years_ago(0)),
+    (r"(?:over |at |on |during )?(?:the |last )?weekend|(?:letztes|am) wochenende", _weekend),
+    (rf"(?:on|last|this past|this|am|letzten) {_W}(?: {_PART})?", _weekday),
+)
+_CALENDAR = (
+    *((rf"(?:on |am |of |from |vom )?{pattern}", meant) for pattern, meant in _DATE),
+    (r"on the (?P<day>\d{1,2})(?:st|nd|rd|th)", _day_of_month),
+    (rf"(?:in|during|last|im|letzten) {_M}\b(?: (?P<year>(?:19|20)\d\d))?", _in_month),
+)
+_SINCE = (
+    (rf"(?:since|seit)(?: last| letztem)? {_W}", _since(_weekday)),
+    (r"(?:since|seit) (?:yesterday|gestern)", _since(_days_ago(1))),
+    (r"since last week|seit letzter woche", _since(_weeks_ago(1))),
+    (rf"(?:since|seit) {_M}\b(?: (?P<year>(?:19|20)\d\d))?", _since(_in_month)),
+    *((rf"(?:since|seit)(?: dem)? {pattern}", _since(meant)) for pattern, meant in _DATE),
+)
+# What makes a word of time no range: it repeats, it lies ahead, or it belongs to a thing ("the Monday meeting").
+_NO = r"(?<!every )(?<!each )(?<!next )(?<!before )(?<!after )(?<!until )(?<!by )(?<!jeden )(?<!nächsten )(?<![\w-])"
+_PATTERNS = [
+    (re.compile(rf"{_NO}(?:{pattern})(?![\w-]|'s| of )"), meant, dated)
+    for patterns, dated in ((_SINCE, False), (_DISTANT, False), (_CALENDAR, True))
+    for pattern, meant in patterns
+]
+
+_HINT = re.compile(
+    r"\d|\b(?:to(?:day|night)|yesterday|ago|morning|afternoon|evening|night|week|weekend|days?|hours?|minutes?"
+    r"|months?|years?|past|heute|gestern"
+    rf"|vorgestern|woche|wochen|wochenende|tagen|stunden|monat|monaten|jahr|{'|'.join(_WEEKDAY)}|{'|'.join(_MONTH)})\b|weeks"
+)
+
+_ASKING = frozenset(
+    (
+        *(
+            "what",
+            "whats",
+            "which",
+            "who",
+            "when",
+            "did",
+            "do",
+            "does",
+            "was",
+            "were",
+            "is",
+            "are",
+            "has",
+            "have",
+            "had",
+            "been",
+        ),
+        *(
+            "happen",
+            "happened",
+            "happens",
+            "happening",
+            "i",
+            "we",
+            "you",
+            "they",
+            "me",
+            "us",
+            "my",
+            "our",
+            "your",
+            "the",
+            "a",
+            "an",
+            "all",
+        ),
+        *(
+            "say",
+            "said",
+            "tell",
+            "told",
+            "decide",
+            "decided",
+            "decisions",
+            "decision",
+            "talk",
+            "talked",
+            "talking",
+            "discuss",
+        ),
+        *(
+            "discussed",
+            "discussions",
+            "mention",
+            "mentioned",
+            "learn",
+            "learned",
+            "remember",
+            "recall",
+            "note",
+            "noted",
+            "notes",
+        ),
+        *(
+            "memories",
+            "memory",
+            "about",
+            "of",
+            "from",
+            "on",
+            "in",
+            "to",
+            "for",
+            "at",
+            "there",
+            "anything",
+            "everything",
+            "something",
+        ),
+        *(
+            "things",
+            "thing",
+            "new",
+            "news",
+            "up",
+            "going",
+            "list",
+            "show",
+            "give",
+            "please",
+            "summary",
+            "summarize",
+            "summarise",
+        ),
+        *(
+            "recap",
+            "events",
+            "any",
+            "so",
+            "far",
+            "and",
+            "hi",
+            "hello",
+            "done",
+            "get",
+            "know",
+            "conversation",
+            "conversations",
+            "chat",
+        ),
+        *(
+            "chats",
+            "were",
+            "day",
+            "go",
+            "plan",
+            "planned",
+            "agree",
+            "agreed",
+            "stored",
+            "store",
+            "save",
+            "saved",
+            "work",
+            "worked",
+        ),
+        *(
+            "was",
+            "ist",
+            "hat",
+            "habe",
+            "haben",
+            "ich",
+            "wir",
+            "du",
+            "sie",
+            "gesagt",
+            "erzählt",
+            "passiert",
+            "war",
+            "los",
+            "alles",
+        ),
+        *(
+            "besprochen",
+            "beschlossen",
+            "entschieden",
+            "gemacht",
+            "denn",
+            "uns",
+            "mir",
+            "über",
+            "es",
+            "gab",
+            "neues",
+            "wurde",
+        ),
+    )
+)
+
+
+def _asks_for_all(rest: str) -> bool:
+    words = re.findall(r"[^\W_]+", rest.replace("'", ""))
+    return all(word in _ASKING for word in words)
