@@ -145,10 +145,13 @@ async def test_two_memories_on_one_agent_have_tools_and_blocks_of_their_own(clie
 
 
 async def test_tools_may_be_left_out_and_say_what_their_parameters_mean(client: AsyncClient) -> None:
-    model = Scripted("Fine.", "Fine.")
+    model = Scripted(*["Fine."] * 3)
     await agent(model, provider(client, tools=False)).run(ASKED)
     await agent(model, provider(client)).run(ASKED)
-    assert model.tools == [[], ["remember", "recall", "forget"]]
+    await agent(model, provider(client, tools=["recall"])).run(ASKED)
+    assert model.tools == [[], ["remember", "recall", "forget"], ["recall"]]
+    with pytest.raises(InvalidInputError, match="only must"):
+        provider(client, tools=["search"])
 
 
 async def test_further_agents_are_read_and_named(client: AsyncClient) -> None:
