@@ -32,7 +32,7 @@ async def main() -> None:
             "planner",
             model(
                 call("remember", content="The launch is on the 12th of May"),
-                "The launch is on the 12th of May.",
+                "The date is in our memory now.",
                 call("my_remember", content="I doubt the launch date in May"),
                 "Noted for myself.",
             ),

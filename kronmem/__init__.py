@@ -37,7 +37,7 @@ if typing.TYPE_CHECKING:
     from kronmem.outbox.outbox import Outbox
     from kronmem.settings import InsecureUrlWarning
     from kronmem.state import State
-    from kronmem.text.extract import extract_facts
+    from kronmem.text.extract import Fact, extract_facts
     from kronmem.text.fence import render_hits
     from kronmem.text.redact import redact_secrets
     from kronmem.tools import MemoryTools, memory_tools
@@ -58,6 +58,7 @@ __all__ = [
     "DeadlineError",
     "Erasure",
     "Explanation",
+    "Fact",
     "FanOutError",
     "Health",
     "Hit",
@@ -113,6 +114,7 @@ _WHERE = {
     "TransportError": "errors",
     "UnavailableError": "errors",
     "UnsupportedError": "errors",
+    "Fact": "text.extract",
     "extract_facts": "text.extract",
     "AgentInfo": "models",
     "DeadLetter": "models",

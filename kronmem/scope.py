@@ -9,7 +9,7 @@ import copy
 import inspect
 from collections.abc import Callable, Coroutine
 from functools import update_wrapper
-from typing import Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 from typing_extensions import Self
 
@@ -59,6 +59,14 @@ class Scope(Generic[C]):
     def fixed(self) -> bool:
         """Whether it is the same agent and session at every call: False with a callable id."""
         return not callable(self._agent_id) and not callable(self._session_id)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            hint = ""
+            if name == "update_context":  # AutoGen asks for it in the middle of a run
+                hint = ": for AssistantAgent(memory=[…]) write KronMemory('my-agent') of kronmem.agentchat"
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({_shown(self._agent_id)}, session_id={_shown(self._session_id)})"

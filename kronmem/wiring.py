@@ -237,6 +237,8 @@ class Wiring:
         kept = inputs.strings(memories, "memories", of="memories")[::-1]
         if not all(isinstance(one, Memory) for one in kept):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
             raise InvalidInputError("memories must be a list of Memory, as client.memories() gives them")
+        for one in kept:  # before anything is sent
+            inputs.uuid(one.id)
         kept.sort(key=_created)
         for part in flows.batches(list(map(calls.restorable, kept))):
             yield list(part) if self._redact is None else [calls.redacted(one, self.redacted) for one in part]

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -337,7 +338,10 @@ LACKING: list[tuple[str, Any]] = [
     ("key= or supersedes=", lambda client: client.remember("ada", "tea", key="k")),
     ("key= or supersedes=", lambda client: client.remember("ada", "tea", supersedes="some-id")),
     ("update of text", lambda client: client.update("ada", "some-id", content="tea")),
-    ("importing times and history", lambda client: client.restore("ada", [Memory(id="1", agent_id="a", content="x")])),
+    (
+        "importing times and history",
+        lambda client: client.restore("ada", [Memory(id=str(UUID(int=1)), agent_id="a", content="x")]),
+    ),
 ]
 
 

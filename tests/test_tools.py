@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from kronmem import AgentMemory, AsyncClient, Client, InvalidInputError, Retry, memory_tools
+from kronmem import AgentMemory, AsyncClient, Client, Hit, InvalidInputError, Memory, Retry, memory_tools
 from kronmem.text.fence import NOTICE
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, hang, respond
@@ -79,7 +80,7 @@ def test_a_long_memory_is_shown_by_the_passage_that_answers_and_its_similarity(m
     _, line = model(url)("recall", "Where is the spare key of the boathouse?").splitlines()
     assert "the red door" in line
     assert len(line) < 800 < len(LONG)
-    assert f", similarity {hit.similarity:.2f}, id {hit.memory.id}] " in line
+    assert f", similarity {hit.similarity:.2f}, id {hit.memory.id[:8]}] " in line
 
 
 def test_no_stored_text_or_label_begins_a_line_or_a_note_of_its_own(model: Model, tmp_path: Path) -> None:
@@ -129,7 +130,6 @@ def test_what_models_really_send_is_taken(model: Model) -> None:
         for tags in ([], "", None, ["red"], "red", ("red", None, " ")):
             assert "alpha" in say("recall", "alpha bravo charlie", 5, tags)
         assert say("remember", "") == "Not done: content must not be empty."
-        assert say("recall", "   ") == "Not done: query must not be empty."
         assert say("remember", "x" * 1_000_000).startswith("Not done: content is 1000000 characters")
 
 
@@ -190,12 +190,13 @@ def test_names_schemas_and_annotations_agree(asynchronous: bool) -> None:
         for name, prop in described["parameters"]["properties"].items():
             told = hints[name].__metadata__[0]
             # Classic AutoGen, used earlier in this process, puts an object of its own into typing's cached annotation.
-            assert prop["description"] == getattr(told, "description", told)
+            assert prop.get("description", told) == getattr(told, "description", told)
+            assert name != "memory_type" or all(kind in told for kind in prop["enum"])
             assert (name in described["parameters"]["required"]) == (
                 parameters[name].default is inspect.Parameter.empty
             )
         assert hints["return"] is str
-    json.dumps(tools.schemas())
+    assert len(json.dumps(memory_tools(client.agent("a")).schemas())) <= 1600
 
 
 def test_a_prefix_that_no_tool_name_can_have_is_refused() -> None:
@@ -226,6 +227,103 @@ def test_arguments_that_no_parser_takes_never_raise(model: Model, tmp_path: Path
 def test_a_memory_without_words_is_refused_in_words(model: Model, tmp_path: Path) -> None:
     say = model(f"sqlite:///{tmp_path}/memory.db", timeout=60)
     assert say("remember", None).startswith("Not done: content")
-    assert say("recall", None).startswith("Not done: query")
+    assert say("recall", None) == "No relevant memories."
     assert say("forget", None).startswith("Not done: memory_id")
     assert say("recall", "null") == "No relevant memories."
+
+
+def test_a_model_may_name_a_memory_by_the_beginning_of_its_id(model: Model, tmp_path: Path) -> None:
+    url, ids = f"sqlite:///{tmp_path}/memory.db", [f"3f2a91c0-0000-4000-8000-00000000000{n}" for n in range(3)]
+    with Client(url) as client:
+        for one in ids[:2]:
+            client.remember("team-7", f"Note {one[-1]} is about tea", memory_id=one)
+        client.remember("other", "Not ours", memory_id=ids[2])
+    say = model(url)
+    answer = say("forget", "3f2a91c0")
+    assert answer.startswith("3f2a91c0 fits several notes")
+    assert all(one in answer for one in ids[:2])
+    assert ids[2] not in answer
+    assert say("forget", ids[0]) == "Forgotten."
+    assert say("forget", "[3F2A91C0]") == "Forgotten."
+    assert say("forget", "3f2a91c0") == "There is no memory with that id."
+
+
+@pytest.mark.parametrize("query", ["*", "", "everything", None])
+def test_a_model_that_asks_for_everything_gets_the_profile(model: Model, tmp_path: Path, query: str | None) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with Client(url) as client:
+        client.remember("team-7", "Ada is vegan", pinned=True)
+        client.remember("team-7", "No bullet lists", "preference")
+        client.remember("team-7", "The parcel is here", "interaction")
+    answer = model(url)("recall", query)
+    assert "Ada is vegan" in answer
+    assert "No bullet lists" in answer
+    assert answer.endswith("The parcel is here"), "the newest follow where there is room"
+
+
+def test_recall_may_look_at_the_last_days_alone(tmp_path: Path) -> None:
+    with Client(f"sqlite:///{tmp_path}/memory.db") as client:
+        old = datetime.now(timezone.utc) - timedelta(days=9)
+        row = client.remember("a", "The tea is green").model_copy(update={"created_at": old})
+        client.forget("a", row.id)
+        client.restore("a", [row.model_copy(update={"id": "3f2a91c0-0000-4000-8000-000000000000"})])
+        tools = memory_tools(client.agent("a"), timeout=60)
+        found = {
+            days: "green" in tools.recall("tea", days=days) for days in (1, 8, 10, "10", 0, -5, 10**9, "all", None)
+        }  # type: ignore[arg-type] # as models send them
+    assert found == {
+        1: False,
+        8: False,
+        10: True,
+        "10": True,
+        0: False,
+        -5: False,
+        10**9: True,
+        "all": True,
+        None: True,
+    }
+
+
+def test_only_some_of_the_tools_may_be_made(asynchronous: bool) -> None:
+    client: Any = (AsyncClient if asynchronous else Client)("http://127.0.0.1:9")
+    tools = memory_tools(client.agent("a"), only=["forget", "recall"], prefix="my_")
+    assert list(tools.function_map()) == ["my_recall", "my_forget"]
+    names: list[Any] = [one["function"] for one in tools.schemas()]
+    assert [one["name"] for one in names] == ["my_recall", "my_forget"]
+    for wrong in ([], ["search"], "recall", 7):
+        with pytest.raises(InvalidInputError, match="only must"):
+            memory_tools(client.agent("a"), only=wrong)
+
+
+def test_arguments_that_a_model_invents_are_ignored_with_a_word_about_it(tmp_path: Path) -> None:
+    with Client(f"sqlite:///{tmp_path}/memory.db") as client:
+        remember: Any = memory_tools(client.agent("a"), timeout=60).remember
+        answer = remember("Ada is vegan", importance=3, **{"x]\n2. [y": 1})
+        assert answer.startswith("Stored (id ")
+        assert answer.endswith(". (Ignored, unknown here: importance, x] 2. [y.)")
+        assert "importance" not in inspect.signature(remember).parameters
+        assert remember() == "Not done: content must not be empty."
+
+
+def test_a_statement_that_may_be_replaced_is_named_by_the_engine_too(model: Model, tmp_path: Path) -> None:
+    say = model(f"sqlite:///{tmp_path}/memory.db", timeout=60)
+    say("remember", "I live in Paris")
+    assert re.fullmatch(
+        r"Stored \(id \w{8}\)\. It may replace \w{8}: I live in Paris", say("remember", "I moved to Berlin")
+    )
+
+
+def test_an_earlier_statement_and_one_that_may_be_replaced_are_named() -> None:
+    former = Memory(id="3f2a91c0-0000-4000-8000-000000000000", agent_id="a", content="I live in\nParis")
+
+    class Rivals(AgentMemory):
+        def recall(self, *args: Any, **options: Any) -> Any:
+            return [Hit(memory=former, earlier=True)]
+
+        def remember(self, *args: Any, **options: Any) -> Any:
+            return Memory(id="77777777-0000-4000-8000-000000000000", agent_id="a", content="x", may_replace=(former,))
+
+    with Client("http://127.0.0.1:9") as client:
+        tools = memory_tools(Rivals(client, "a"), timeout=60)
+        assert tools.remember("I moved") == "Stored (id 77777777). It may replace 3f2a91c0: I live in Paris"
+        assert tools.recall("home").endswith("] (earlier) I live in Paris")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kronmem.packs.capture import CaptureWord
 from kronmem.packs.dumped_config import KeyVariable
 
 
@@ -21,6 +22,7 @@ class KronMemoryConfig(BaseModel):
     limit: int = 5
     threshold: float | None = None
     timeout: float = 2.0
+    capture: CaptureWord = False
     api_key_env: KeyVariable | None = None
 
 

@@ -39,6 +39,12 @@ async def messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
     return await context.get_messages() if stored is None else stored
 
 
+async def prompt(context: ChatCompletionContext) -> list[str]:
+    """The texts that the model gets to see, those of other memories' blocks included."""
+    shown = await context.get_messages() if _is_cheap(context) else await messages(context)
+    return [words(message) for message in shown]
+
+
 def question(messages: Sequence[LLMMessage]) -> str:
     """The query for a recall: the last words to the model, the newest first; never a tool's output.
 
@@ -47,7 +53,7 @@ def question(messages: Sequence[LLMMessage]) -> str:
     backwards = (message for message in reversed(messages) if not is_injected(message))
     newest = dropwhile(lambda message: not isinstance(message, UserMessage), backwards)
     said = takewhile(lambda message: isinstance(message, UserMessage), newest)
-    questions = [as_question(clean_words(_text(message))) for message in said]
+    questions = [as_question(clean_words(words(message))) for message in said]
     return "\n".join(part for part in questions if part)[:MAX_QUESTION_CHARS].strip()
 
 
@@ -130,7 +136,8 @@ def _newest(messages: Sequence[LLMMessage]) -> LLMMessage | None:
     return next((one for one in reversed(messages) if isinstance(one, UserMessage) and not is_injected(one)), None)
 
 
-def _text(message: LLMMessage) -> str:
+def words(message: LLMMessage) -> str:
+    """The words of a message, without pictures and calls of tools."""
     if isinstance(message.content, str):
         return message.content
     return "\n".join(part for part in message.content if isinstance(part, str))

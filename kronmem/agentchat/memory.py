@@ -6,6 +6,7 @@ The method that the framework calls by itself, `update_context`, never fails a r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from autogen_core import CancellationToken, Component
@@ -19,13 +20,16 @@ from kronmem.agentchat import injection
 from kronmem.agentchat.cancellation import until_cancelled
 from kronmem.agentchat.config import KronMemoryConfig
 from kronmem.agentchat.content import as_content, as_metadata, as_text
-from kronmem.packs.bounded_call import bounded_async
+from kronmem.agentchat.context_capture import ContextCapture
+from kronmem.packs.capture import CaptureOption, capture_rules
 from kronmem.packs.checks import check_limits
 from kronmem.packs.dumped_config import check_key, dumpable_url, key_variable
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes, Prompt
 from kronmem.packs.read_from import AsyncReadingMemory
-from kronmem.packs.tool_descriptions import ToolCoroutine
+from kronmem.packs.tool_descriptions import TOOL_NAMES, ToolCoroutine, check_only
+from kronmem.packs.turn_memory import TimeBudget, recall_for_turn
 from kronmem.packs.warmup import load_engine_for, warm_up
 
 
@@ -34,9 +38,11 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     `agent_id` and `session_id` may be callables, asked at every call in the caller's context: one object then serves
     many users. It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its
-    own reads, writes and `clear` are within that session. `timeout` is how many seconds a call may take. Nothing is
-    opened before the first call, and `close` releases only a client opened here: one passed in stays open.
-    May be used from one event loop after another.
+    own reads, writes and `clear` are within that session. With `capture` it also stores what users state and the
+    agent decides ("auto"; "user", "all" or a function, as in the other packs), read from the model context when the
+    agent is asked; the last answer of a chat is stored when it goes on. `timeout` is how many seconds a call may
+    take. Nothing is opened before the first call, and `close` releases only a client opened here: one passed in stays
+    open. May be used from one event loop after another.
     """
 
     component_config_schema = KronMemoryConfig
@@ -52,6 +58,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         limit: int = 5,
         threshold: float | None = None,
         timeout: float = 2.0,
+        capture: CaptureOption = False,
         client: AsyncClient | None = None,
     ) -> None:
         check_limits(limit, timeout, threshold)
@@ -61,7 +68,10 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         self.read_from = self._memory.read_from
         self._limit, self._threshold = limit, threshold
         self._tools: dict[str, MemoryTools[ToolCoroutine]] = {}
-        self._log = LogOnce(str(self._memory))
+        self._log, self._echoes = LogOnce(str(self._memory)), Echoes()
+        self._capture: CaptureOption = capture
+        rules = capture_rules(capture)
+        self._captured = ContextCapture(self._memory, rules, self._echoes) if rules else None
 
     def __repr__(self) -> str:
         agent_id, session_id = (
@@ -93,10 +103,13 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         the result is empty, and AutoGen emits no MemoryQueryEvent for the turn. Cancellation propagates.
         """
         found: list[MemoryContent] = []
+        budget = TimeBudget(self._memory.timeout)
         try:
             warm_up(self.agent_memory)
             await load_engine_for(self.agent_memory.client)  # before the deadline begins
-            found = await bounded_async(lambda: self._inject(model_context), self._memory.timeout)
+            found = await budget.spend(partial(self._inject, model_context), last=self._captured is None)
+            if self._captured is not None:  # after the recall: a turn does not recall its own words
+                await budget.spend(partial(self._captured.take, model_context), last=True)
         except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
             self._log.failed(error)
         return UpdateContextResult(memories=MemoryQueryResult(results=found))
@@ -108,7 +121,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         asked = injection.question(await injection.messages(context))
         if not asked:
             return []
-        hits = await memory.recall(asked, self._limit, threshold=self._threshold)
+        prompt = Prompt(await injection.prompt(context))
+        hits = await recall_for_turn(memory, asked, self._limit, self._echoes, prompt, self._threshold)
         text = memory.block(hits)
         found = [as_content(hit) for hit in hits]
         self._log.succeeded()
@@ -158,14 +172,16 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def tools(self, prefix: str = "") -> list[BaseTool[Any, Any]]:
-        """Make remember, recall and forget for a model; `prefix` tells several memories of one agent apart.
+    def tools(self, prefix: str = "", *, only: Iterable[str] = TOOL_NAMES) -> list[BaseTool[Any, Any]]:
+        """Make remember, recall and forget for a model, or `only` some of them by name.
 
+        `prefix` tells several memories of one agent apart.
         For mypy write `tools=[*memory.tools()]`: AssistantAgent asks for a list that could hold functions too.
         """
         from kronmem.agentchat.tools import ForgetTool, RecallTool, RememberTool  # they are made of a memory
 
-        return [RememberTool(self, prefix=prefix), RecallTool(self, prefix=prefix), ForgetTool(self, prefix=prefix)]
+        made = {"remember": RememberTool, "recall": RecallTool, "forget": ForgetTool}
+        return [made[name](self, prefix=prefix) for name in check_only(only)]
 
     def functions(self, prefix: str = "") -> MemoryTools[ToolCoroutine]:
         """Make the plain functions behind the tools; the same ones every time, so that an outage is logged once."""
@@ -179,6 +195,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         """The config of a dump, without any secret; `ConfigError` where that cannot be promised."""
         if self._memory.given is not None:
             raise ConfigError("a memory made with client= cannot be dumped, for a client may hold a key: use url=")
+        if callable(self._capture):
+            raise ConfigError('a memory whose capture= is a function cannot be dumped: use capture="auto"')
         agent_id, session_id = self._memory.agent_id, self._memory.session_id
         if callable(agent_id) or callable(session_id):
             raise ConfigError("a memory with a callable id cannot be dumped: load one with a fixed id for each user")
@@ -190,6 +208,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
             limit=self._limit,
             threshold=self._threshold,
             timeout=self._memory.timeout,
+            capture=self._capture,
             api_key_env=key_variable(self._memory.url),
         )
 
@@ -205,6 +224,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
             limit=config.limit,
             threshold=config.threshold,
             timeout=config.timeout,
+            capture=config.capture,
         )
 
     def _to_config(self) -> KronMemoryConfig:

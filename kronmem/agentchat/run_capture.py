@@ -1,14 +1,13 @@
-"""remember_run: the durable facts of a finished run, stored with their speakers.
+"""remember_run: what a finished run leaves to remember, stored with its speakers.
 
 Tool and web output is other people's text and is left out unless asked for; recalled memories are never kept again.
 """
 
 from __future__ import annotations
 
-import inspect
 import uuid
 import weakref
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
+from collections.abc import Awaitable, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -20,12 +19,11 @@ from autogen_agentchat.messages import (
     ToolCallSummaryMessage,
 )
 
-from kronmem import ConflictError, extract_facts
+from kronmem import ConflictError, Fact
 from kronmem.agentchat.memory import KronMemory
+from kronmem.packs.capture import CaptureRules, Extract, Role, Texts, Utterance
 from kronmem.packs.checks import check_ttl_days
 from kronmem.packs.injected_block import clean_words
-
-AnyExtract = Callable[[str], Iterable[str] | Awaitable[Iterable[str]]]
 
 _NAMESPACE = uuid.UUID("6f1d3a52-0c3e-4c39-9f0e-7d6a5f0b9c11")
 
@@ -34,25 +32,26 @@ async def remember_run(
     memory: KronMemory,
     result: TaskResult,
     *,
-    extract: AnyExtract | None = None,
+    extract: Extract | None = None,
     sources: Container[str] | None = None,
     tool_output: bool = False,
     ttl_days: int | None = None,
 ) -> int:
-    """Store the durable facts of a finished run; the answer is how many there were.
+    """Store what a finished run leaves to remember; the answer is how many memories that makes.
 
-    `extract` finds them in one message: `extract_facts` (rules, the default) or `ModelExtractor(model_client)`.
+    By default that is what users state and agents decide, as with `capture="auto"` elsewhere. `extract` finds other
+    texts in one message: `extract_facts` (durable facts alone) or `ModelExtractor(model_client)`.
     `sources` limits the speakers that are read. With `tool_output` the answers of tools are read too, and the pages
-    that agents saw. `ttl_days` is the lifetime of the stored facts. The same result twice is stored once. If the
+    that agents saw. `ttl_days` is the lifetime of what is stored. The same result twice is stored once. If the
     extraction fails nothing is stored.
     """
     check_ttl_days(ttl_days)
-    find = extract_facts if extract is None else extract
-    facts: dict[str, _Fact] = {}
-    for said in _messages(result, sources, tool_output):
-        for text in await _found(find, said.text):
+    rules, spoken = CaptureRules(extract or "auto"), list(_messages(result, sources, tool_output))
+    facts: dict[str, _RunMemory] = {}
+    for at, said in enumerate(spoken):
+        for text in await _found(rules, said, spoken[:at]):
             if text.strip():
-                facts.setdefault(text.casefold(), _Fact(text, said))
+                facts.setdefault(text.casefold(), _RunMemory(text, said))
     for fact in facts.values():
         with suppress(ConflictError):  # forgotten since: it stays so
             await _store(memory, fact, ttl_days)
@@ -69,15 +68,20 @@ class _RunMessage:
     place: str
 
     @property
-    def role(self) -> str:
+    def role(self) -> Role:
         """AutoGen calls the words of a person "user", and those of an agent by its name."""
         if self.message_type.startswith("ToolCall"):
             return "tool"
         return "user" if self.source == "user" else "assistant"
 
+    @property
+    def is_output(self) -> bool:
+        """Whether these are the words of a tool or a page."""
+        return self.role == "tool" or (self.role == "assistant" and self.message_type == "MultiModalMessage")
+
 
 @dataclass(frozen=True)
-class _Fact:
+class _RunMemory:
     text: str
     said: _RunMessage
 
@@ -118,16 +122,21 @@ def _text(message: object, tool_output: bool) -> str:
     return ""
 
 
-async def _found(extract: AnyExtract, text: str) -> Iterable[str]:
-    found = extract(text)
-    return await found if inspect.isawaitable(found) else found
+async def _found(rules: CaptureRules, said: _RunMessage, earlier: Sequence[_RunMessage]) -> Texts:
+    before = tuple(one.text for one in earlier if one.source != said.source)
+    # Asked for, the output of tools is read by the rules for a user: it states, and decides nothing.
+    role: Role = "user" if said.is_output and not rules.waits else said.role
+    found = rules.find(Utterance(said.text, said.source, role, before=before))
+    return await found if isinstance(found, Awaitable) else found
 
 
-async def _store(memory: KronMemory, fact: _Fact, ttl_days: int | None) -> None:
-    said = fact.said
-    name = "\n".join([memory.agent_id, memory.session_id or "", said.place, said.source, fact.text])
+async def _store(memory: KronMemory, fact: _RunMemory, ttl_days: int | None) -> None:
+    said, kind = fact.said, fact.text.memory_type if isinstance(fact.text, Fact) else "fact"
+    parts = [memory.agent_id, memory.session_id or "", said.place, said.source, fact.text]
+    name = "\n".join(parts if kind == "fact" else [*parts, kind])  # the ids of 0.2, which knew facts alone
     await memory.agent_memory.remember_later(
-        fact.text,
+        str(fact.text),
+        kind,
         # "speaker" is named in prompts as the origin; "source" is AutoGen's word for it.
         metadata={"source": said.source, "speaker": said.source, "message_type": said.message_type},
         memory_id=str(uuid.uuid5(_NAMESPACE, name)),

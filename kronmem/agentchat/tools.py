@@ -10,7 +10,9 @@ from typing import ClassVar
 
 from autogen_core import CancellationToken, Component
 from autogen_core.tools import BaseTool
-from pydantic import BaseModel, Field, SkipValidation
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, SkipValidation
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 from typing_extensions import Self
 
 from kronmem.agentchat.cancellation import until_cancelled
@@ -22,25 +24,35 @@ from kronmem.packs.tool_descriptions import DESCRIPTIONS, ToolCoroutine, ToolNam
 # SkipValidation: the schema tells a model the types, and kronmem's functions coerce the values that it sends.
 
 
-class RememberArgs(BaseModel):
+class _Args(BaseModel):
+    """The arguments that a model sends; what it invents is passed on, to be answered with a word about it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        made = handler(schema)
+        handler.resolve_ref_schema(made).pop("additionalProperties", None)  # a model is told of no others
+        return made
+
+
+class RememberArgs(_Args):
     """The arguments of remember."""
 
     content: SkipValidation[str] = Field(description=tool_descriptions.CONTENT)
     memory_type: SkipValidation[str] = Field(default="fact", description=tool_descriptions.TYPE)
-    tags: SkipValidation[list[str] | None] = Field(default=None, description=tool_descriptions.TAGS)
-    ttl_days: SkipValidation[int | None] = Field(default=None, description=tool_descriptions.TTL)
     key: SkipValidation[str | None] = Field(default=None, description=tool_descriptions.KEY)
 
 
-class RecallArgs(BaseModel):
+class RecallArgs(_Args):
     """The arguments of recall."""
 
     query: SkipValidation[str] = Field(description=tool_descriptions.QUERY)
     limit: SkipValidation[int] = Field(default=5, description=tool_descriptions.LIMIT)
-    tags: SkipValidation[list[str] | None] = Field(default=None, description=tool_descriptions.TAGS)
+    days: SkipValidation[int | None] = Field(default=None, description=tool_descriptions.DAYS)
 
 
-class ForgetArgs(BaseModel):
+class ForgetArgs(_Args):
     """The arguments of forget."""
 
     memory_id: SkipValidation[str] = Field(description=tool_descriptions.MEMORY_ID)
@@ -68,7 +80,7 @@ class _MemoryTool(BaseTool[BaseModel, ToolAnswer], Component[ToolConfig]):
     async def run(self, args: BaseModel, cancellation_token: CancellationToken) -> ToolAnswer:
         """Run the tool. Never raises but for cancellation: a failing memory is answered in words."""
         # The attributes as they came: dumping them would complain about types that were never checked.
-        sent = {name: getattr(args, name) for name in self.arguments.model_fields}
+        sent = {name: getattr(args, name) for name in self.arguments.model_fields} | (args.model_extra or {})
         function: Callable[..., ToolCoroutine] = getattr(self.memory.functions(self._prefix), self.function)
         return ToolAnswer(text=await until_cancelled(function(**sent), cancellation_token))
 

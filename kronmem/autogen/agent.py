@@ -12,7 +12,7 @@ from kronmem.autogen.default_client import give_back, take_client
 from kronmem.autogen.messages import Message, is_traffic
 from kronmem.autogen.recall import CONTEXT_LIMIT, MOST_LOADING, ContextHook
 from kronmem.packs.bounded_call import bounded, bounded_thread
-from kronmem.packs.capture import Extract
+from kronmem.packs.capture import CaptureOption
 from kronmem.packs.checks import ReadFrom, check_blocking
 from kronmem.packs.injected_block import fence_context, without_blocks
 from kronmem.packs.log_once import LogOnce
@@ -43,7 +43,7 @@ def _show(agent: ConversableAgent, block: str | None) -> None:
 
 
 class MemoryAgent(ConversableAgent):
-    """A ConversableAgent that recalls before it replies, and keeps the messages that it receives and sends.
+    """A ConversableAgent that recalls before it replies, and keeps of its messages what `attach_memory` keeps.
 
     Without `memory` it uses the default store of this machine or environment, as `Client().agent(agent_id)` does; all
     agents of a process share one client for it, and `close` gives it back. `memory_query` also puts the memories about
@@ -62,7 +62,7 @@ class MemoryAgent(ConversableAgent):
         agent_id: str | Callable[[], str] | None = None,
         memory_query: str | None = None,
         recall: bool = True,
-        capture: bool | Extract = True,
+        capture: CaptureOption = "auto",
         limit: int = 5,
         timeout: float = 2.0,
         read_from: ReadFrom = (),
@@ -76,7 +76,7 @@ class MemoryAgent(ConversableAgent):
             self._client = take_client()
             memory = self._client.agent(agent_id or "")
         self.memory = memory
-        self.attachment = attach(memory, self, recall, capture, limit, 20, timeout, read_from, ttl_days)
+        self.attachment = attach(memory, self, recall, capture, limit, 20, timeout, read_from, ttl_days, False)
         self._query, self._timeout = memory_query if memory.fixed else None, timeout
         self._asked, self._prime_log = False, LogOnce(str(memory))
         if memory_query is not None and not memory.fixed:

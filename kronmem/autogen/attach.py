@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from weakref import WeakKeyDictionary, ref
 
 from kronmem import AgentMemory, ConfigError
-from kronmem.autogen.capture import CaptureHooks
+from kronmem.autogen.capture import CaptureHooks, speaker_of
 from kronmem.autogen.classic import Agent, ConversableAgent, Team, members
 from kronmem.autogen.messages import Message
 from kronmem.autogen.recall import BEFORE_REPLY, RecallHook
 from kronmem.autogen.wrapping import wrap
-from kronmem.packs.capture import Capture, CaptureRules, Extract
+from kronmem.packs.capture import Capture, CaptureOption, CaptureRules, capture_rules
 from kronmem.packs.checks import ReadFrom, check_blocking, check_capture, check_limits, check_read_from, check_ttl_days
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes
 from kronmem.packs.warmup import warm_up
 
 _BEFORE_SEND = "process_message_before_send"
@@ -41,13 +44,13 @@ class Attachment:
         self.detach()
 
     def recall(self, agent: ConversableAgent, hook: RecallHook, part: str = "recall") -> None:
-        """Let an agent recall before it replies, unless it does already."""
+        """Let an agent recall before it replies, unless it does already; the hook of another part comes before."""
         if self._claim(agent, part):
             hook.owner = self
             self._hook(agent, BEFORE_REPLY, hook)
             self._hook(agent, f"a_{BEFORE_REPLY}", hook.call_async)
-            self._undo[agent].append(wrap(agent, "generate_reply", hook.replying))
-            self._undo[agent].append(wrap(agent, "a_generate_reply", hook.replying_async))
+            self._undo[agent].append(wrap(agent, "generate_reply", hook.replying, first=part != "recall"))
+            self._undo[agent].append(wrap(agent, "a_generate_reply", hook.replying_async, first=part != "recall"))
 
     def capture(self, agent: ConversableAgent) -> None:
         """Keep the messages that an agent sends, unless they are kept already."""
@@ -70,6 +73,28 @@ class Attachment:
         if name in agent.hook_lists:
             agent.register_hook(name, hook)  # pyright: ignore[reportUnknownMemberType] -- AutoGen leaves it bare
             self._undo[agent].append(lambda: _unhook(agent, name, hook))
+
+    def listen(self, agent: ConversableAgent) -> None:
+        """Keep the messages that an agent receives from agents that keep none themselves."""
+        if self._capture is not None and agent in self._undo:
+            self._undo[agent].append(wrap(agent, "receive", partial(self._receiving, agent)))
+            self._undo[agent].append(wrap(agent, "a_receive", partial(self._receiving_async, agent)))
+
+    @contextmanager
+    def _receiving(
+        self, agent: ConversableAgent, message: Message | str, sender: Agent, *_: object, **__: object
+    ) -> Generator[None]:
+        if not _is_kept(message, sender):
+            self.received(agent, message, sender)
+        yield
+
+    @asynccontextmanager
+    async def _receiving_async(
+        self, agent: ConversableAgent, message: Message | str, sender: Agent, *_: object, **__: object
+    ) -> AsyncGenerator[None]:
+        if not _is_kept(message, sender):
+            await self.received_async(agent, message, sender)
+        yield
 
     def received(self, recipient: ConversableAgent, message: Message | str, sender: Agent) -> None:
         """Capture a message that an agent is about to receive."""
@@ -99,7 +124,7 @@ def attach_memory(
     agents: Team,
     *,
     recall: bool = True,
-    capture: bool | Extract = True,
+    capture: CaptureOption = "auto",
     limit: int = 5,
     min_length: int = 20,
     timeout: float = 2.0,
@@ -109,11 +134,12 @@ def attach_memory(
     """Let agents remember by themselves: no tool, no prompt, nothing in their stored messages.
 
     Before each reply the memories that fit the last human or peer text are shown to the model, those of the agents in
-    `read_from` (ids, or memories of the same store) among them. Messages that the agents send are on disk before the
-    chat goes on: attach the user's agent too to keep its words. `capture` may be a function from a text to the texts
-    worth keeping, such as `extract_facts`; otherwise messages shorter than `min_length` are left out. `ttl_days` is the
-    lifetime of the kept messages. A reply waits for memory at most `timeout` seconds; memory that fails is logged once
-    and done without.
+    `read_from` (ids, or memories of the same store) among them. Of the messages that the agents send and receive,
+    `capture` keeps what the user states and what an agent with a model decides or commits to ("auto"; "user": the
+    former alone; "all": every message of at least `min_length` characters; False: nothing; or a function from a text to
+    the texts worth keeping, called with `role=` if it has that parameter). They are on disk before the chat goes on,
+    for `ttl_days` if given. A reply waits for memory at most `timeout` seconds; memory that fails is logged once and
+    done without.
 
     An agent holds one memory: another one is a `ConfigError`.
     """
@@ -126,29 +152,44 @@ def attach(
     memory: AgentMemory,
     agents: Team,
     recall: bool,
-    capture: bool | Extract,
+    capture: CaptureOption,
     limit: int,
     min_length: int,
     timeout: float,
     read_from: ReadFrom,
     ttl_days: int | None,
+    listens: bool = True,
 ) -> Attachment:
-    """The same without any I/O, for constructors."""
+    """The same without any I/O, for constructors; without `listens` the agent reports itself what it receives."""
     check_blocking(memory)
     check_limits(limit, timeout)
-    rules = CaptureRules(capture if callable(capture) else None, min_length, check_ttl_days(ttl_days))
-    team, others = members(agents), check_read_from(read_from, memory.client.store)
+    rules = capture_rules(capture, check_ttl_days(ttl_days), min_length=min_length, awaits=False)
+    team, others = _team(agents), check_read_from(read_from, memory.client.store)
     _check_memory(memory, team)
-    if capture:
+    if rules:
         check_capture(memory)
-    kept = Capture(memory, rules, timeout, LogOnce(f"capture into the {memory}")) if capture else None
-    attachment = Attachment(memory, timeout, CaptureHooks(kept) if kept else None)
+    echoes = Echoes()
+    attachment = Attachment(memory, timeout, _hooks(memory, rules, timeout, echoes) if rules else None)
     log = LogOnce(str(memory))
     for agent in team:
         if recall:
-            attachment.recall(agent, RecallHook(agent, memory, limit, timeout, log, others))
+            attachment.recall(agent, RecallHook(agent, memory, limit, timeout, log, others, echoes))
         attachment.capture(agent)
+        if listens:
+            attachment.listen(agent)
     return attachment
+
+
+def _hooks(memory: AgentMemory, rules: CaptureRules, timeout: float, echoes: Echoes) -> CaptureHooks:
+    return CaptureHooks(Capture(memory, rules, timeout, LogOnce(f"capture into the {memory}"), echoes))
+
+
+def _team(agents: Team) -> list[ConversableAgent]:
+    if team := members(agents):
+        return team
+    raise ConfigError(
+        "attach_memory needs at least one agent, and the list is empty: attach_memory(memory, [assistant])"
+    )
 
 
 def _check_memory(memory: AgentMemory, agents: Iterable[ConversableAgent]) -> None:
@@ -163,6 +204,12 @@ def _check_memory(memory: AgentMemory, agents: Iterable[ConversableAgent]) -> No
                 )
             if first.memory.client.closed:
                 first.detach(agent)  # this is the same memory through a client that works
+
+
+def _is_kept(message: Message | str, sender: Agent) -> bool:
+    """Whether the agent whose words these are keeps them itself, when it sends them."""
+    keeping = _attached.get(speaker_of(message, sender), {}).get("capture")  # type: ignore[call-overload] # an agent of another kind is no key of it
+    return keeping is not None and keeping() is not None
 
 
 def _at_work(agent: ConversableAgent) -> list[Attachment]:

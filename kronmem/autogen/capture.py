@@ -10,11 +10,10 @@ from functools import partial
 from kronmem.autogen.chat_identity import Chat, chat_of
 from kronmem.autogen.classic import Agent, ConversableAgent, group_of
 from kronmem.autogen.messages import Message, words
-from kronmem.packs.capture import Capture, Role, Utterance
+from kronmem.packs.capture import MAX_BEFORE, Capture, Role, Utterance
 
 NOTHING = Utterance("", "", "user")
 """Of a message that AutoGen replays: it was captured when it was said, and may have been forgotten since."""
-
 _tickets: ContextVar[list[tuple[Capture, int]] | None] = ContextVar("kronmem_tickets", default=None)
 """The messages that this task has handed over and not yet waited for; None where chats are not awaited."""
 
@@ -27,9 +26,11 @@ def outgoing(sender: ConversableAgent, message: Message | str, recipient: Agent)
     observer = (sender.name, "sent")
     if group is None:
         names, earlier = [sender.name, recipient.name], sender.chat_messages.get(recipient, [])
-        return _utterance(sender, message, chat_of((sender, recipient), names, earlier, observer), earlier)
+        chat = chat_of((sender, recipient), names, earlier, observer)
+        return _utterance(sender, message, chat, earlier, _others(earlier, "assistant"))
     names = [agent.name for agent in group.agents]
-    return _utterance(sender, message, chat_of((recipient, None), names, group.messages, observer), group.messages)
+    chat = chat_of((recipient, None), names, group.messages, observer)
+    return _utterance(sender, message, chat, group.messages, _others(group.messages, sender.name))
 
 
 def incoming(recipient: ConversableAgent, message: Message | str, sender: Agent) -> Utterance:
@@ -40,14 +41,15 @@ def incoming(recipient: ConversableAgent, message: Message | str, sender: Agent)
         return NOTHING
     if group is None:
         names, earlier = [sender.name, recipient.name], recipient.chat_messages.get(sender, [])
-        return _utterance(sender, message, chat_of((sender, recipient), names, earlier, observer), earlier)
-    name = message.get("name") if isinstance(message, dict) else None
-    speaker = next((agent for agent in group.agents if agent.name == name), sender)
+        chat = chat_of((sender, recipient), names, earlier, observer)
+        return _utterance(sender, message, chat, earlier, _others(earlier, "user"))
+    speaker = speaker_of(message, sender)
     earlier = group.messages
     if not earlier or earlier[-1] is not message:  # a running chat has noted it already, a replayed one has not
         return NOTHING
     names = [agent.name for agent in group.agents]
-    return _utterance(speaker, message, chat_of((sender, None), names, earlier[:-1], observer), earlier[:-1])
+    chat = chat_of((sender, None), names, earlier[:-1], observer)
+    return _utterance(speaker, message, chat, earlier[:-1], _others(earlier[:-1], speaker.name))
 
 
 def _is_resent(message: Message | str, sender: Agent) -> bool:
@@ -55,9 +57,22 @@ def _is_resent(message: Message | str, sender: Agent) -> bool:
     return isinstance(message, dict) and message.get("name") == sender.name and "role" in message
 
 
-def _utterance(speaker: Agent, message: Message | str, chat: Chat, earlier: Sequence[Message]) -> Utterance:
+def speaker_of(message: Message | str, sender: Agent) -> Agent:
+    """The agent whose words these are: a manager only passes on those of a member."""
+    group, name = group_of(sender), message.get("name") if isinstance(message, dict) else None
+    return next((agent for agent in group.agents if agent.name == name), sender) if group else sender
+
+
+def _others(earlier: Sequence[Message], speaker: str) -> tuple[str, ...]:
+    """The latest words of the others: in a group messages carry a name, between two agents the role tells."""
+    return tuple(words(one) for one in earlier[-MAX_BEFORE:] if speaker not in (one.get("name"), one.get("role")))
+
+
+def _utterance(
+    speaker: Agent, message: Message | str, chat: Chat, earlier: Sequence[Message], before: tuple[str, ...]
+) -> Utterance:
     role: Role = "assistant" if getattr(speaker, "llm_config", None) else "user"
-    return Utterance(words(message), speaker.name, role, {"chat": chat.id, "turn": len(earlier)})
+    return Utterance(words(message), speaker.name, role, {"chat": chat.id, "turn": len(earlier)}, before)
 
 
 class CaptureHooks:

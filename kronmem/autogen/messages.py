@@ -37,6 +37,11 @@ def words(message: Message | str) -> str:
     return "" if said == "None" else said  # group chats write the absent text of a tool call like that
 
 
+def text(message: Mapping[str, object]) -> str:
+    """All that a model reads of a message, the results of tools included."""
+    return _content(message.get("content"))
+
+
 def _content(content: object) -> str:
     if isinstance(content, str):
         return _CARRYOVER.sub("", content)

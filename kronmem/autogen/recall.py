@@ -8,12 +8,13 @@ from contextvars import ContextVar
 from functools import partial
 from types import MappingProxyType
 
-from kronmem import AgentMemory
+from kronmem import AgentMemory, Hit
 from kronmem.autogen.classic import Agent, ConversableAgent
-from kronmem.autogen.messages import Message, question, words
+from kronmem.autogen.messages import Message, question, text
 from kronmem.packs.bounded_call import attempt, bounded_thread
 from kronmem.packs.injected_block import fence_context, render_block
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes, Prompt, recall_fresh
 from kronmem.packs.read_from import recall_beside
 from kronmem.packs.warmup import is_cold, load_engine
 
@@ -48,7 +49,9 @@ class RecallHook:
         timeout: float,
         log: LogOnce,
         read_from: Sequence[str] = (),
+        echoes: Echoes | None = None,
     ) -> None:
+        self._echoes = echoes or Echoes()
         self._agent, self._memory, self._limit = agent, memory.with_timeout(timeout), limit
         self._timeout, self._log, self._read_from = timeout, log, read_from
         self._turns: dict[AgentMemory, tuple[str, str]] = {}
@@ -157,13 +160,18 @@ class RecallHook:
             self._turns.pop(next(iter(self._turns)), None)
 
     def _recall(self, memory: AgentMemory, asked: str, messages: list[Message]) -> str:
-        transcript = "\n".join(map(words, messages))
-        found = recall_beside(memory, self._read_from, asked, self._limit)
-        # A text captured from this very chat is already in front of the model.
-        hits = [hit for hit in found if "chat" not in hit.memory.metadata or hit.content not in transcript]
+        def ask(exclude: list[str]) -> list[Hit]:
+            return recall_beside(memory, self._read_from, asked, self._limit, exclude)
+
+        hits = recall_fresh(ask, self._echoes, memory.agent_id, self._prompt(memory, messages))
         named = any(one != memory.agent_id for one in self._read_from)
         # AutoGen executes fenced code found in the messages of an agent that may run code: a memory is never run.
         return render_block(hits, memory.agent_id, named=named).replace("```", "'''")
+
+    def _prompt(self, memory: AgentMemory, messages: list[Message]) -> Prompt:
+        """All that the model is about to see: a context in the system message, and one that another hook prepared."""
+        others = [one[1] for one in _prepared.get().values() if one is not None and one[0] == memory]
+        return Prompt([self._agent.system_message, *others, *map(text, messages)])
 
 
 class ContextHook(RecallHook):

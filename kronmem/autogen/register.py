@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeAlias, overload
 from weakref import WeakKeyDictionary
@@ -13,9 +13,10 @@ from kronmem import AgentMemory, AsyncAgentMemory, ConfigError, MemoryTools, mem
 from kronmem.autogen.classic import ConversableAgent, Team, group_of, members, register_function
 from kronmem.autogen.tool_threads import run_as_before, run_in_threads
 from kronmem.autogen.transitions import check_group
-from kronmem.packs.tool_descriptions import ToolCoroutine, tool_names
+from kronmem.packs.tool_descriptions import TOOL_NAMES, ToolCoroutine, ToolName, check_only, tool_names
 
 AnyMemory: TypeAlias = "AgentMemory | AsyncAgentMemory"
+Only: TypeAlias = tuple[ToolName, ...]
 Tools: TypeAlias = "MemoryTools[str] | MemoryTools[ToolCoroutine]"
 
 # By tool name: the tools that each agent executes, and those that each agent's model may call. Both may hold tools
@@ -26,57 +27,98 @@ _offered: WeakKeyDictionary[ConversableAgent, dict[str, tuple[AnyMemory, list[To
 
 @overload
 def register_memory(
-    memory: AgentMemory, *, caller: ConversableAgent, executor: ConversableAgent, prefix: str = ""
+    memory: AgentMemory,
+    *,
+    caller: ConversableAgent,
+    executor: ConversableAgent,
+    only: Iterable[str] = TOOL_NAMES,
+    prefix: str = "",
 ) -> MemoryTools[str]: ...
 @overload
 def register_memory(
-    memory: AsyncAgentMemory, *, caller: ConversableAgent, executor: ConversableAgent, prefix: str = ""
+    memory: AsyncAgentMemory,
+    *,
+    caller: ConversableAgent,
+    executor: ConversableAgent,
+    only: Iterable[str] = TOOL_NAMES,
+    prefix: str = "",
 ) -> MemoryTools[ToolCoroutine]: ...
 def register_memory(
-    memory: AnyMemory, *, caller: ConversableAgent, executor: ConversableAgent, prefix: str = ""
+    memory: AnyMemory,
+    *,
+    caller: ConversableAgent,
+    executor: ConversableAgent,
+    only: Iterable[str] = TOOL_NAMES,
+    prefix: str = "",
 ) -> Tools:
-    """Offer remember, recall and forget to the caller's model, and let the executor run them.
+    """Offer remember, recall and forget, or `only` some of them, to the caller's model; the executor runs them.
 
     May be called twice, and with further callers. The tool's name is all AutoGen goes by: a second memory on the same
     executor needs a `prefix`, and without one is a `ConfigError`. From an `AsyncAgentMemory` the tools are async;
     others run in a thread when the chat is awaited.
     """
-    return _register(memory, [caller], executor, prefix)
+    return _register(memory, [caller], executor, check_only(only), prefix)
 
 
 @overload
 def register_team_memory(
-    memory: AgentMemory, team: Team, *, executor: ConversableAgent, prefix: str = "", add_transitions: bool = False
+    memory: AgentMemory,
+    team: Team,
+    *,
+    executor: ConversableAgent,
+    only: Iterable[str] = TOOL_NAMES,
+    prefix: str = "",
+    add_transitions: bool = False,
 ) -> MemoryTools[str]: ...
 @overload
 def register_team_memory(
-    memory: AsyncAgentMemory, team: Team, *, executor: ConversableAgent, prefix: str = "", add_transitions: bool = False
+    memory: AsyncAgentMemory,
+    team: Team,
+    *,
+    executor: ConversableAgent,
+    only: Iterable[str] = TOOL_NAMES,
+    prefix: str = "",
+    add_transitions: bool = False,
 ) -> MemoryTools[ToolCoroutine]: ...
 def register_team_memory(
-    memory: AnyMemory, team: Team, *, executor: ConversableAgent, prefix: str = "", add_transitions: bool = False
+    memory: AnyMemory,
+    team: Team,
+    *,
+    executor: ConversableAgent,
+    only: Iterable[str] = TOOL_NAMES,
+    prefix: str = "",
+    add_transitions: bool = False,
 ) -> Tools:
-    """Give every member with a model the same memory.
+    """Give every member with a model the same memory: all its tools, or `only` some of them.
 
     In a group chat the executor has to be a member, and able to speak after each caller: some versions end the chat
     without a word otherwise. `add_transitions` allows the missing transitions instead of refusing.
     """
-    callers = [agent for agent in members(team) if agent.llm_config]
+    callers, only = [agent for agent in members(team) if agent.llm_config], check_only(only)
     group = group_of(team)
     if group is not None:
-        _check_rivals(memory, members(group), executor, prefix)
+        _check_rivals(memory, members(group), executor, _names(only, prefix), prefix)
         callers = check_group(group, callers, executor, add_transitions)
     if not callers:
         raise ConfigError("no member of the team has an llm_config: nobody could call the tools")
-    return _register(memory, callers, executor, prefix)
+    return _register(memory, callers, executor, only, prefix)
 
 
-def _register(memory: AnyMemory, callers: list[ConversableAgent], executor: ConversableAgent, prefix: str) -> Tools:
+def _register(
+    memory: AnyMemory, callers: list[ConversableAgent], executor: ConversableAgent, only: Only, prefix: str
+) -> Tools:
+    names = _names(only, prefix)
     for caller in callers:
-        _check_caller(caller, memory, prefix)
-    tools = _tools(memory, executor, prefix)
+        _check_caller(caller, memory, names)
+    tools = _tools(memory, executor, names, prefix)
     for caller in callers:
-        _connect(memory, tools, caller, executor)
-    return tools
+        _connect(memory, tools, caller, executor, names)
+    return tools.limited(only)
+
+
+def _names(only: Only, prefix: str) -> list[str]:
+    every = tool_names(prefix)
+    return [every[name] for name in only]
 
 
 def unregister_memory(
@@ -126,9 +168,13 @@ def _needed(name: str, tools: Tools) -> bool:
     return any(any(one is tools for one in found[name][1]) for found in _offered.values() if name in found)
 
 
-def _connect(memory: AnyMemory, tools: Tools, caller: ConversableAgent, executor: ConversableAgent) -> None:
+def _connect(
+    memory: AnyMemory, tools: Tools, caller: ConversableAgent, executor: ConversableAgent, names: list[str]
+) -> None:
     """Register the missing tools only: AutoGen warns of each that is registered a second time."""
     for name, function in tools.function_map().items():
+        if name not in names:
+            continue
         _replace(executor, name, tools)
         description = function.__doc__ or name
         executed, offered = _executes(executor, name), _offers(caller, name)
@@ -176,32 +222,36 @@ def _schema_names(caller: ConversableAgent) -> set[str]:
     return {tool["function"]["name"] for tool in tools or ()}
 
 
-def _check_caller(caller: ConversableAgent, memory: AnyMemory, prefix: str) -> None:
+def _check_caller(caller: ConversableAgent, memory: AnyMemory, names: list[str]) -> None:
     if group_of(caller) is not None or not caller.llm_config:
         raise ConfigError(f"{caller.name!r} cannot call tools: it is a group chat manager or has no llm_config")
-    for name in tool_names(prefix).values():
+    for name in names:
         known = _offers(caller, name)
         if known is not None and known[0] != memory:
             raise _taken(name, known[0], caller)
 
 
-def _check_rivals(memory: AnyMemory, agents: list[ConversableAgent], executor: ConversableAgent, prefix: str) -> None:
+def _check_rivals(
+    memory: AnyMemory, agents: list[ConversableAgent], executor: ConversableAgent, names: list[str], prefix: str
+) -> None:
     """AutoGen hands a call to any member that knows the name: one with another memory must not be among them."""
     for agent in agents:
         if agent is not executor:
-            _tools(memory, agent, prefix)
+            _tools(memory, agent, names, prefix)
 
 
-def _tools(memory: AnyMemory, executor: ConversableAgent, prefix: str) -> Tools:
+def _tools(memory: AnyMemory, executor: ConversableAgent, names: list[str], prefix: str) -> Tools:
     """The tools that this executor runs for this memory, or new ones; `ConfigError` when their names are taken."""
     found: Tools | None = None
-    for name in tool_names(prefix).values():
+    for name in tool_names(prefix).values():  # tools of the same memory are shared, whichever of them are offered
         known = _executes(executor, name)
+        if name not in names and (known is None or known[0] != memory):
+            continue
         if (known is not None and known[0] != memory) or (known is None and name in executor.function_map):
             raise _taken(name, known and known[0], executor)
         if known is not None and not known[0].client.closed:
             found = known[1]
-    return memory_tools(memory, prefix) if found is None else found
+    return memory_tools(memory, prefix=prefix) if found is None else found
 
 
 def _taken(name: str, memory: AnyMemory | None, agent: ConversableAgent) -> ConfigError:

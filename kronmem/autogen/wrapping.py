@@ -38,13 +38,13 @@ class Wrapped:
             return await self.method(*args, **options)
 
 
-def wrap(agent: Agent, name: str, manager: Manager) -> Callable[[], None]:
-    """Put a manager around a method of an agent; the answer takes it away again."""
+def wrap(agent: Agent, name: str, manager: Manager, *, first: bool = False) -> Callable[[], None]:
+    """Put a manager around a method of an agent, before or after the others; the answer takes it away again."""
     wrapped = _wrapped(vars(agent).get(name))
     if wrapped is None:
         wrapped = Wrapped(getattr(agent, name))
         setattr(agent, name, _function(wrapped, name))
-    wrapped.managers.append(manager)
+    wrapped.managers.insert(0 if first else len(wrapped.managers), manager)
 
     def unwrap() -> None:
         if manager in wrapped.managers:

@@ -194,7 +194,7 @@ def found(answer: str) -> str:
 
 def shown(answer: str) -> str:
     """A tool's answer as the demo shows it: without ids, which are never the same."""
-    text = re.sub(r" ?\(id [^)]*\)|, similarity [\d.]+, id [0-9a-f-]{36}", "", answer)
+    text = re.sub(r" ?\(id [^)]*\)|, similarity [\d.]+, id [0-9a-f-]+", "", answer)
     return text.split("\n", 1)[-1] if text.startswith("Notes from") else text
 
 

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from anyio import to_thread
 from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory
 from kronmem.async_agent_memory import AsyncAgentMemory
-from kronmem.errors import ConflictError, DeadlineError, OutboxFullError
+from kronmem.errors import ConfigError, ConflictError, DeadlineError, InvalidInputError, OutboxFullError
 from kronmem.packs.bounded_call import bounded_async, bounded_thread
 from kronmem.packs.capture_queue import Backlog
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes
+from kronmem.text.extract import Fact
+from kronmem.text.statements import statements
 
 T = TypeVar("T")
 
 Role = Literal["user", "assistant", "tool"]
-Extract = Callable[[str], Iterable[str]]
-"""Finds the texts worth keeping in one message, such as `extract_facts`."""
+Texts = Iterable[str]
+Extract: TypeAlias = "Callable[..., Texts | Awaitable[Texts]]"
+"""Finds the texts worth keeping in a message, such as `extract_facts`; called with `role=` if it has that parameter."""
+CaptureWord: TypeAlias = bool | Literal["auto", "user", "all"]
+CaptureOption: TypeAlias = "CaptureWord | Extract"
+"""What is kept of a chat: "auto", what the user states and the assistant decides; "user", the former alone; "all" or
+True, every message; a function; or False."""
 
 MAX_PIECE_CHARS = 30_000
 """A memory holds 32,000 characters at every service; the rest is room for a redaction that lengthens a text."""
+MAX_BEFORE = 8
+"""Messages of a chat that an answer may repeat: those of the last minutes."""
 EXTRACT_WAIT = 0.1
 """Seconds that a turn waits for a function of the user's: rules take less, and a model is not waited for."""
 _NAMESPACE = uuid.UUID("6f0e3d52-6a39-5d0e-8c1b-1f2f6a1d9a77")
@@ -41,6 +52,8 @@ class Utterance:
     speaker: str
     role: Role
     place: Mapping[str, JsonValue] = field(default_factory=lambda: dict[str, JsonValue]())
+    before: tuple[str, ...] = ()
+    """The latest messages of the others: an answer that only repeats them has decided nothing."""
 
     def metadata(self) -> dict[str, JsonValue]:
         """The provenance, without the words and the role."""
@@ -85,35 +98,82 @@ class CapturedMemory(NamedTuple):
 
 @dataclass(frozen=True)
 class CaptureRules:
-    """Which utterances are stored, and as which memories: with `extract` only the texts that it finds, as facts."""
+    """Which utterances are stored, and as which memories."""
 
-    extract: Extract | None = None
+    option: Literal["auto", "user", "all"] | Extract = "auto"
     min_length: int = 20
-    """Characters: shorter ones ("ok, thanks") state nothing."""
+    """Characters: with "all", shorter messages ("ok, thanks") are left out."""
     ttl_days: int | None = None
 
     def accept(self, said: Utterance) -> bool:
         """Tell whether an utterance may hold anything worth storing."""
-        return bool(said.text) and (self.extract is not None or len(said.text) >= self.min_length)
+        if self.option == "all":
+            return bool(said.text) and len(said.text) >= self.min_length
+        return bool(said.text) and (self.option != "user" or said.role == "user")
 
-    def memories(self, said: Utterance, agent_id: str, session_id: str | None) -> Iterator[CapturedMemory]:
-        """The memories of an utterance for one agent."""
-        kind, metadata = "interaction" if self.extract is None else "fact", said.metadata()
-        found = [said.text] if self.extract is None else self.extract(said.text)
-        for text in (piece for one in found for piece in _pieces(one)):
-            # Everything that is stored goes into the id: the same id with anything else would be refused.
-            place = {"speaker": said.speaker, "role": said.role, **said.place}
-            memory_id = str(stable_id(agent_id, session_id, place, kind, text))
-            yield CapturedMemory(text, kind, metadata, memory_id, said.role, self.ttl_days)
+    @property
+    def waits(self) -> bool:
+        """Whether a function of the user's decides, which may take its time."""
+        return callable(self.option)
+
+    def find(self, said: Utterance) -> Texts | Awaitable[Texts]:
+        """The texts of an utterance that are worth keeping; those of a function may have to be awaited."""
+        if self.option == "all":
+            return [Fact(said.text, "interaction")]
+        if not callable(self.option):
+            return statements(said.text, said.role, said.before)
+        return self.option(said.text, role=said.role) if _takes_role(self.option) else self.option(said.text)
+
+    def memories(
+        self, said: Utterance, texts: Texts, agent_id: str, session_id: str | None
+    ) -> Iterator[CapturedMemory]:
+        """The memories of the texts found in an utterance, for one agent."""
+        metadata, place = said.metadata(), {"speaker": said.speaker, "role": said.role, **said.place}
+        for found in texts:
+            kind = found.memory_type if isinstance(found, Fact) else "fact"
+            for text in _pieces(str(found)):
+                # Everything that is stored goes into the id: the same id with anything else would be refused.
+                memory_id = str(stable_id(agent_id, session_id, place, kind, text))
+                yield CapturedMemory(text, kind, metadata, memory_id, said.role, self.ttl_days)
+
+
+def capture_rules(
+    capture: CaptureOption, ttl_days: int | None = None, *, min_length: int = 20, awaits: bool = True
+) -> CaptureRules | None:
+    """The rules behind a pack's `capture=`, None for False; `InvalidInputError` for any other word.
+
+    Where nothing `awaits`, an async function is a `ConfigError`.
+    """
+    if capture is False:
+        return None
+    if not callable(capture) and capture not in (True, "auto", "user", "all"):
+        raise InvalidInputError('capture must be "auto", "user", "all", False or a function from a text to texts')
+    if callable(capture) and not awaits and _is_async(capture):
+        raise ConfigError("capture= is an async function, which a blocking chat cannot await: pass a plain one")
+    return CaptureRules("all" if capture is True else capture, min_length, ttl_days)
+
+
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 -- not whether it can be called
+
+
+def _takes_role(function: Extract) -> bool:
+    try:
+        return "role" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some builtins have no signature
+        return False
 
 
 class Capture:
     """Stores utterances in order, in a thread of its own; `settle` waits until they are on disk. Never raises."""
 
-    def __init__(self, memory: AgentMemory, rules: CaptureRules, timeout: float, log: LogOnce) -> None:
+    def __init__(
+        self, memory: AgentMemory, rules: CaptureRules, timeout: float, log: LogOnce, echoes: Echoes | None = None
+    ) -> None:
         self._memory, self._rules, self._log = memory.with_timeout(timeout), rules, log
+        self._echoes = echoes or Echoes()
         self._backlog = Backlog()
-        self._wait = timeout if rules.extract is None else min(timeout, EXTRACT_WAIT)
+        self._wait = min(timeout, EXTRACT_WAIT) if rules.waits else timeout
         self._behind = False
 
     def take(self, read: Callable[[], Utterance]) -> int:
@@ -156,7 +216,9 @@ class Capture:
 
     def _store(self, memory: AgentMemory, said: Utterance) -> None:
         with self._log.swallowing():  # the next utterance is still to be stored
-            for one in self._rules.memories(said, memory.agent_id, memory.session_id):
+            texts = _at_once(self._rules.find(said))
+            for one in self._rules.memories(said, texts, memory.agent_id, memory.session_id):
+                self._echoes.note(memory.agent_id, one.memory_id, one.text)
                 one.store(memory)
         self._behind = False
 
@@ -164,8 +226,8 @@ class Capture:
 class AsyncCapture:
     """Stores utterances before the hook returns: an outbox or a file takes them at once. Never raises."""
 
-    def __init__(self, rules: CaptureRules, timeout: float, log: LogOnce) -> None:
-        self._rules, self._timeout, self._log = rules, timeout, log
+    def __init__(self, rules: CaptureRules, timeout: float, log: LogOnce, echoes: Echoes | None = None) -> None:
+        self._rules, self._timeout, self._log, self._echoes = rules, timeout, log, echoes or Echoes()
 
     async def take(self, memory: AsyncAgentMemory, said: Utterance) -> None:
         """Store an utterance within the timeout; a failure is logged once, cancellation goes on."""
@@ -174,11 +236,31 @@ class AsyncCapture:
                 await bounded_async(partial(self._store, memory.resolved(), said), self._timeout)
 
     async def _store(self, memory: AsyncAgentMemory, said: Utterance) -> None:
-        find = partial(list[CapturedMemory], self._rules.memories(said, memory.agent_id, memory.session_id))
-        # A function of the user's may block: that takes its own time, not the event loop's.
-        found = find() if self._rules.extract is None else await to_thread.run_sync(find, abandon_on_cancel=True)
-        for one in found:
+        texts = await self._found(said)
+        for one in self._rules.memories(said, texts, memory.agent_id, memory.session_id):
+            self._echoes.note(memory.agent_id, one.memory_id, one.text)
             await one.store_async(memory)
+
+    async def _found(self, said: Utterance) -> Texts:
+        if not self._rules.waits or _is_async(self._rules.option):
+            found = self._rules.find(said)
+        else:  # a plain function of the user's may block: that takes its own time, not the event loop's
+            found = await to_thread.run_sync(partial(_listed, self._rules, said), abandon_on_cancel=True)
+        return await found if isinstance(found, Awaitable) else found
+
+
+def _at_once(found: Texts | Awaitable[Texts]) -> Texts:
+    if not isinstance(found, Awaitable):
+        return found
+    if isinstance(found, Coroutine):
+        found.close()  # it would warn that it was never awaited
+    raise ConfigError("capture= gave an awaitable, which a blocking chat cannot await: pass a plain function")
+
+
+def _listed(rules: CaptureRules, said: Utterance) -> Texts | Awaitable[Texts]:
+    """The texts, all of them found here: a generator would do its work where it is read."""
+    found = rules.find(said)
+    return found if isinstance(found, Awaitable) else list(found)
 
 
 def _pieces(text: str) -> list[str]:

@@ -30,6 +30,10 @@ def check_prefix(prefix: str) -> str:
     """Accept a prefix that the names of tools may begin with."""
     if not _PREFIX.fullmatch(prefix):
         raise InvalidInputError("prefix may hold letters, digits, _ and - (it becomes part of a tool's name)")
+    if prefix and prefix[-1] not in "_-":
+        raise InvalidInputError(
+            f"prefix must end with _: {prefix + '_'!r}, or the tool is called {prefix + 'remember'!r}"
+        )
     return prefix
 
 
@@ -57,6 +61,15 @@ def check_memory(memory: AgentMemory | AsyncAgentMemory, caller: str) -> None:
     if not isinstance(memory, (AgentMemory, AsyncAgentMemory)):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         kind = type(memory).__name__
         raise ConfigError(f"{caller} needs the memory of one agent, client.agent('my-agent'), not {kind}")
+
+
+def check_agent_id(agent_id: object) -> None:
+    """Refuse the memory of an agent where its id belongs."""
+    if isinstance(agent_id, (AgentMemory, AsyncAgentMemory)):
+        raise ConfigError(
+            "this takes the id of an agent, not its memory: KronMemory('my-agent', client=AsyncClient(…)), or url= for "
+            "a client of its own"
+        )
 
 
 def check_blocking(memory: AgentMemory) -> AgentMemory:

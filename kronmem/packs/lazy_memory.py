@@ -8,7 +8,7 @@ from kronmem import settings
 from kronmem.async_client import AsyncClient
 from kronmem.core import inputs
 from kronmem.errors import ConfigError
-from kronmem.packs.checks import check_read_from
+from kronmem.packs.checks import check_agent_id, check_read_from
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_descriptions import ToolCoroutine
 from kronmem.scope import AgentId, SessionId
@@ -34,6 +34,7 @@ class LazyMemory:
     ) -> None:
         _check_client(url, client)
         self.url, self.given, self.timeout = url, client, inputs.timeout(timeout)
+        check_agent_id(agent_id)
         self.agent_id = agent_id if callable(agent_id) else inputs.identifier(agent_id, "agent_id")
         self.session_id = session_id if callable(session_id) else inputs.session(session_id)
         self.read_from = check_read_from(read_from, client.store if client is not None else None)

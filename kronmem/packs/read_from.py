@@ -46,32 +46,38 @@ class AsyncReadingMemory(AsyncAgentMemory):
 
     async def recall(self, query: str, limit: int = 5, **options: Unpack[RecallOptions]) -> list[Hit]:
         own = self.resolved()
-        others = [one for one in self.read_from if own.session_id is not None or one != own.agent_id]
+        others = _others(self.read_from, own)
+        options["tags"], options["exclude"] = tuple(options.get("tags", ())), tuple(options.get("exclude", ()))
         if not others:
             return await super(AsyncReadingMemory, own).recall(query, limit, **options)
-        options["tags"] = tuple(options.get("tags", ()))
-        if own.session_id is None:
+        if own.session_id is None and not options.get("fill"):
             found = await self._client.recall_across([own.agent_id, *others], query, limit, **options)
             return best(found.values(), limit)
         hits = await super(AsyncReadingMemory, own).recall(query, limit, **options)
+        options["fill"] = False  # the profile is that of the agent's own memory
         found = await self._client.recall_across(others, query, limit, **options)
         return best([hits, *found.values()], limit)
 
     update_wrapper(recall, AsyncAgentMemory.recall)  # its docstring, and the parameters that inspect shows
 
 
-def recall_beside(memory: AgentMemory, read_from: Sequence[str], query: str, limit: int) -> list[Hit]:
-    """Recall from a blocking memory and, beside it, from the agents in `read_from`, by the same rules."""
-    agent_id, session_id = memory.agent_id, memory.session_id
-    others = [one for one in read_from if session_id is not None or one != agent_id]
+def recall_beside(
+    memory: AgentMemory, read_from: Sequence[str], query: str, limit: int, exclude: Sequence[str] = ()
+) -> list[Hit]:
+    """Recall from a blocking memory, its profile included, and from the agents in `read_from`, by the same rules."""
+    hits = memory.recall(query, limit, exclude=exclude, fill="profile")
+    others = _others(read_from, memory)
     if not others:
-        return memory.recall(query, limit)
-    if session_id is None:
-        return best(memory.client.recall_across([agent_id, *others], query, limit).values(), limit)
-    return best([memory.recall(query, limit), *memory.client.recall_across(others, query, limit).values()], limit)
+        return hits
+    return best([hits, *memory.client.recall_across(others, query, limit, exclude=exclude).values()], limit)
+
+
+def _others(read_from: Sequence[str], own: AgentMemory | AsyncAgentMemory) -> list[str]:
+    agent_id, session_id = own.agent_id, own.session_id
+    return [one for one in read_from if session_id is not None or one != agent_id]
 
 
 def best(found: Iterable[Iterable[Hit]], limit: int) -> list[Hit]:
-    """Merge answers by similarity, each memory once; among equals the earlier answer goes first."""
+    """Merge answers, each memory once: standing notes, then by similarity; among equals the earlier answer first."""
     once = {(hit.memory.agent_id, hit.memory.id): hit for hits in found for hit in hits}
-    return sorted(once.values(), key=lambda hit: -hit.similarity)[:limit]
+    return sorted(once.values(), key=lambda hit: (not hit.standing, 0.0 if hit.standing else -hit.similarity))[:limit]

@@ -7,6 +7,9 @@ from typing import TypedDict
 
 MAX_LIMIT = 20
 """The most hits that a service answers; a model that asks for more gets these."""
+MAX_DAYS = 36_500
+"""A date further back may lie before the calendar begins."""
+EVERYTHING = frozenset(("", "*", "all", "any", "everything", "all memories", "all notes", "alles", "tout", "todo"))
 
 
 class Extras(TypedDict):
@@ -29,6 +32,17 @@ def as_type(value: object) -> str:
 
 def as_limit(value: object) -> int:
     return min(MAX_LIMIT, max(1, _number(value) or 5))
+
+
+def as_days(value: object) -> int | None:
+    """How many days back, at least one."""
+    days = _number(value)
+    return None if days is None else min(MAX_DAYS, max(1, days))
+
+
+def asks_for_all(query: str) -> bool:
+    """Whether a query asks for the memory as a whole: "*", "" and "everything"."""
+    return query.strip(" .!?\"'").casefold() in EVERYTHING
 
 
 def as_tags(value: object) -> tuple[str, ...]:

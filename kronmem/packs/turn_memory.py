@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -11,17 +11,18 @@ from typing import TypeVar
 import anyio
 
 from kronmem.errors import DeadlineError
+from kronmem.models import Hit
 from kronmem.packs.bounded_call import bounded_async
-from kronmem.packs.capture import AsyncCapture, CaptureRules, Extract, Utterance
+from kronmem.packs.capture import AsyncCapture, CaptureOption, Utterance, capture_rules
 from kronmem.packs.checks import check_capture, check_limits, check_ttl_days
 from kronmem.packs.lazy_memory import LazyMemory
 from kronmem.packs.log_once import LogOnce
+from kronmem.packs.no_echo import Echoes, Prompt, recall_fresh_async
 from kronmem.packs.question import as_question
 from kronmem.packs.read_from import AsyncReadingMemory
 from kronmem.packs.tool_call import OWN_DEADLINE
-from kronmem.packs.tool_descriptions import ToolCoroutine, tool_names
+from kronmem.packs.tool_descriptions import ToolCoroutine, check_tools, tool_names
 from kronmem.packs.warmup import load_engine_for, warm_up
-from kronmem.tools import MemoryTools
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ T = TypeVar("T")
 class TurnMemory:
     """The memory behind a provider or plugin. No hook raises, and none outlasts the timeout; a failure is logged once.
 
-    `capture` may be a function from a text to the texts worth keeping, such as `extract_facts`.
+    `capture` is "auto", "user", "all", False or a function from a text to the texts worth keeping.
     """
 
     def __init__(
@@ -37,19 +38,19 @@ class TurnMemory:
         memory: LazyMemory,
         *,
         limit: int = 5,
-        capture: bool | Extract = True,
+        capture: CaptureOption = "auto",
         prefix: str = "",
         ttl_days: int | None = None,
     ) -> None:
         check_limits(limit, memory.timeout)
         tool_names(prefix)  # refuses a bad prefix now, not in the middle of a run
         self.memory, self.limit, self._prefix = memory, limit, prefix
-        self.log = LogOnce(str(memory))
+        self.log, self.echoes = LogOnce(str(memory)), Echoes()
         self.capture_log = LogOnce(f"capture into the {memory}")
-        if capture:
+        rules = capture_rules(capture, check_ttl_days(ttl_days))
+        if rules:
             check_capture(memory.get())
-        rules = CaptureRules(capture if callable(capture) else None, ttl_days=check_ttl_days(ttl_days))
-        self.capture = AsyncCapture(rules, memory.timeout, self.capture_log) if capture else None
+        self.capture = AsyncCapture(rules, memory.timeout, self.capture_log, self.echoes) if rules else None
 
     def begin(self) -> Turn:
         """Begin a turn of the user of this moment; without one nothing is recalled and nothing stored."""
@@ -61,9 +62,10 @@ class TurnMemory:
             self.log.failed(error)
             return Turn(self, None)
 
-    def tools(self) -> MemoryTools[ToolCoroutine]:
-        """Make remember, recall and forget; the user is resolved at each call."""
-        return self.memory.tools(self._prefix)
+    def tools(self, tools: bool | Iterable[str]) -> list[Callable[..., ToolCoroutine]]:
+        """Make remember, recall and forget, none or some of them; the user is resolved at each call."""
+        only = check_tools(tools)
+        return self.memory.tools(self._prefix).limited(only).functions() if only else []
 
     async def close(self) -> None:
         """Release the connections opened here; a client passed in stays open."""
@@ -77,13 +79,13 @@ class Turn:
         self._parts, self._memory = parts, memory
         self._budget, self._id = TimeBudget(parts.memory.timeout), uuid.uuid4().hex[:12]
 
-    async def block(self, words: str) -> str:
-        """The injected block for the user's words; "" when nothing fits, and when memory fails."""
+    async def block(self, words: str, prompt: Iterable[str] = ()) -> str:
+        """The injected block for the user's words, without what the prompt holds; "" without hits and on failure."""
         found = ""
         if words and self._memory is not None:
             with self._parts.log.swallowing():
                 await load_engine_for(self._memory.client)  # before the budget is touched
-                found = await self._budget.spend(partial(self._recall, self._memory, words))
+                found = await self._budget.spend(partial(self._recall, self._memory, words, Prompt(prompt)))
         return found
 
     async def keep(self, said: Utterance) -> None:
@@ -95,8 +97,26 @@ class Turn:
             except DeadlineError as error:  # it raises nothing else, and logs by itself when it works again
                 self._parts.capture_log.failed(error)
 
-    async def _recall(self, memory: AsyncReadingMemory, words: str) -> str:
-        return memory.block(await memory.recall(as_question(words), self._parts.limit))
+    async def _recall(self, memory: AsyncReadingMemory, words: str, prompt: Prompt) -> str:
+        return memory.block(
+            await recall_for_turn(memory, as_question(words), self._parts.limit, self._parts.echoes, prompt)
+        )
+
+
+async def recall_for_turn(
+    memory: AsyncReadingMemory,
+    question: str,
+    limit: int,
+    echoes: Echoes,
+    prompt: Prompt,
+    threshold: float | None = None,
+) -> list[Hit]:
+    """The hits of one turn: the profile and what fits the question, without what stands in the prompt."""
+
+    async def recall(exclude: list[str]) -> list[Hit]:
+        return await memory.recall(question, limit, exclude=exclude, fill="profile", threshold=threshold)
+
+    return await recall_fresh_async(recall, echoes, memory.agent_id, prompt)
 
 
 class TimeBudget:

@@ -53,6 +53,13 @@ INITIALS = re.compile(r"(?:[a-z]\.)*[a-z]")
 STARTERS = frozenset(
     ["i", "we", "my", "our", "the", "he", "she", "they", "it", "this", "that", "you", "please", "i'm", "we're", "let's"]
 )
+MONTHS = frozenset(
+    (
+        *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
+        *("november", "december", "januar", "februar", "märz", "mai", "juni", "juli", "oktober", "dezember"),
+    )
+)
+"""A German ordinal before one of these ends no sentence: "am 3. Dezember"."""
 LOWER_GOES_ON = frozenset(
     ["and", "or", "but", "with", "in", "for", "as", "at", "where", "which", "who", "from", "to", "is", "was", "has"]
 )
@@ -61,8 +68,9 @@ LOWER_GOES_ON = frozenset(
 
 LEAD_IN = any(
     r"(?:hi|hello|hey|dear)(?: (?:there|all|everyone|team|folks))?\s?[,!.]\s?",
-    r"(?:ok|okay|well|so|also|and|but|oh|ah|btw|by the way|anyway|anyways|yes|yeah|yep|no|nope|sure"
-    r"|right|actually|plus|hmm|um|great|good point|nice|additionally|furthermore|besides|in fact"
+    r"(?:ok|okay|well|so|also|and|but|oh|ah|btw|by the way|anyway|anyways|yes|yeah|yep|nope|sure"
+    r"|no(?=\s?[,!:;–—-]| (?:i|i'm|it|it's|we|we're|my|our|he|she|they|that|the)\b)|right|actually|plus|hmm|um|great"
+    r"|good point|nice|additionally|furthermore|besides|in fact"
     r"|honestly|to be clear)\b\s?[,!:;–—-]?\s",
 )
 REMEMBER = any(
@@ -115,8 +123,8 @@ PASSING = re.compile(
 )
 CLAUSE_BREAK = re.compile(r"(?:,|;| [-–—])\s+(?:(?:and|but|so|because|since|as)\s+)?|\s+(?:and|but|because)\s+")
 ASKING_TAIL = re.compile(
-    r"(?:,|;|\s[-–—]|\s(?=and\b|so\b|but\b))\s*(?:(?:so|and|but|then)\s+)?(?:please (?!always"
-    r"|never)|can (?:you|we|i)\b|could (?:you|we|i)\b|would you\b|will you\b|what\b|which\b|how\b"
+    r"(?:,|;|\s[-–—]|\s(?=and\b|so\b|but\b))\s*(?:(?:so|and|but|then)\s+)?(?:please (?!\W{0,3}(?:always"
+    r"|never))|can (?:you|we|i)\b|could (?:you|we|i)\b|would you\b|will you\b|what\b|which\b|how\b"
     r"|where\b|who\b|when\b|is (?:it|there)\b|are there\b|do(?:es)? (?:you|it|that)\b"
     r"|should (?:i|we)\b|any (?:tips|ideas?|advice|suggestions?)\b)",
     re.IGNORECASE,
@@ -245,6 +253,52 @@ NOT_A_HABIT = (
 )
 LASTED = r"\b(?:since (?:\w+ )?(?:19|20)\d\d|for (?:[\w-]+ ){1,3}(?:years|decades)|all my life)\b"
 
+# How the assistant is to write: what "No bullet lists!" and "Emojis, never." are about.
+STYLE = words(
+    r"bullets? bullet_points? lists? emojis? emoticons tables? headings? headers? markdown jargon small_talk"
+    r" pep_talks?"
+    r" exclamation_marks? adverbs? passive_voice filler fluff apologies disclaimers? preambles? abbreviations?"
+    r" acronyms?"
+    r" semicolons? em[- ]dashes hyphens puns jokes buzzwords clich[eé]s? hashtags spoilers footnotes summaries"
+    r" introductions? intros? greetings flattery comments docstrings type_hints print_statements long_answers"
+)
+NOT_THIS_TIME = r"(?!.{0,80}\b(?:this|that|these|those|it|the (?:first|second|third|last|other|new|old|next|same))\b)"
+ORDER = any(
+    rf"(?:please )?no (?:more )?(?:[\w-]+ ){{0,2}}{STYLE}(?: (?:please|anymore|ever|at all)|,? (?:in|with"
+    rf"|for) (?:your|my|any"
+    r"|code|answers?|replies|commits?|emails?|drafts?)\b[\w ]{0,30}(?:, .{1,80})?|, (?!or\b"
+    r"|and\b)[\w '-]{2,40})?[.!]*$",
+    rf"(?:please )?(?:use|write|spell|answer|reply|respond|speak|format|talk|indent|quote|count|measure|give me"
+    rf"|call it)"
+    rf" {NOT_THIS_TIME}(?:(?:in|with) )?[^,;]{{2,50}}?(?:,? (?:and )?(?:not|never)|,? instead of|,? rather than) \S",
+    r"(?!(?:yes|no|ok|okay|works?|sorry|thanks|hmm|well|sure|maybe|now|today|right|good|fine|nice|it|that|this|done"
+    r"|still"
+    r"|probably)\b)(?:[\w/+#-]+ ){0,3}[\w/+#-]+, (?:not|never) (?!(?:the|an?|sure|urgent|now|yet|today|needed"
+    r"|necessary|bad|working"
+    r"|really|quite|that|this|it|you|me|him|her|them|so|too|very|even|only|just|always|here|there|again|ready|done"
+    r"|finished|found|because|as|to|for|with|by|on|at|in|from|until|before|after|any\w*|much|many|enough|good|great"
+    r"|possible|allowed|available|included|great|before|like|knowing|\w+ing"
+    r"|\w+ed)\b)(?:[\w/+#-]+ ){0,3}[\w/+#-]+(?:,? please)?"
+    r"[.!]*$",
+    r"(?:from (?:now|today)(?: on\b|(?! on\b))|(?:going|moving) forward(?=,)),? (?:please )?(?!(?:i|we|my|our|the|it"
+    r"|he|she|they|"
+    r"this|that|all|every\w*|no)\b)(?-i:[a-z])\w+ \S",
+)
+"""What the writer wants from now on, said as an order."""
+LEANING = any(
+    r"(?:he|she|it|they|his|her|its|their|both|one of them|all of them)(?:'s|'re|'ve|'ll)?\b(?! is important)",
+    r"(?:we're|we are|there are|there's) (?:now |about |only |just )?\d",
+)
+"""A sentence that cannot be understood without the one before it."""
+BLOCKED = any(
+    r"(?:the |our |my )?(?:[\w/&'-]+ ){1,4}(?:is|are) (?:(?:still|currently|now|all) )*(?:blocked|held up|on hold"
+    r"|stuck|waiting)"
+    r" (?:by|on|for|because of|until) (?:(?:the|our|a|an) )?(?:(?:ticket|issue|bug|pr|story|task) )?"
+    r"(?:(?-i:[A-Z]{2,10}-\d+|#\d+)|(?:[\w-]+ )?(?:ticket|review|approval|legal|audit|sign-?off|vendor|client|customer"
+    r"|contract|budget|licen[cs]e|permit|delivery)\b)",
+)
+"""What holds something up: true until it is solved."""
+
 PREFERENCE = Rules(
     rf"(?:i|we) {OFTEN}(?:prefer|like|love|hate|dislike|enjoy|adore|loathe|despise|detest) (?!{VAGUE}"
     r"|to (?:know|see|ask|hear|thank|think)|the (?:idea|first|second|third|last|other|new|latest|way)\b)\S",
@@ -316,6 +370,9 @@ IDENTITY = Rules(
     rf"(?:my|our) [\w -]{{2,30}} and i {OFTEN}(?:are|live|work|have|own)\b",
 )
 TEAM = Rules(
+    # a correction: the same thing with another number, date or name
+    r"(?:it's|it is|it was|that's|there are|they're"
+    r"|we're) (?:\w+ )?(?-i:[A-Z\d])[^,;]{0,40},? not (?:\w+ )?(?-i:[A-Z\d])",
     rf"we {OFTEN}(?!{NOT_A_HABIT})[a-z]+(?: (?:on|in|at|with|from|to|for|out))? (?!{VAGUE}|well\b"
     rf"|(?:later|soon|again|here|there|together)\b|the\b(?! {CAPITAL})|an? (?:\w+ ){{0,2}}(?:loop|list|dict"
     r"|dictionary|array|variable|function|class|counter|regex|model)\b)\S",

@@ -30,7 +30,7 @@ async def client() -> AsyncIterator[AsyncClient]:
 
 
 def plugin(client: AsyncClient, agent_id: Any = "ada", **options: Any) -> Any:
-    return pack.KronmemPlugin(agent_id, client=client, **{"timeout": PATIENT, **options})
+    return pack.KronmemPlugin(agent_id, client=client, **{"timeout": PATIENT, "capture": "all", **options})
 
 
 def agent(model: Any, *plugins: Any, **options: Any) -> Any:
@@ -96,7 +96,7 @@ async def test_capture_may_be_off_or_keep_only_facts(client: AsyncClient) -> Non
     await agent(scripted.Scripted("I see."), plugin(client, "facts", capture=extract_facts)).ask(text)
     assert await stored(client, "off") == []
     assert [(one.content, one.memory_type) for one in await stored(client, "facts")] == [
-        ("I prefer green tea.", "fact")
+        ("I prefer green tea.", "preference")
     ]
 
 
@@ -131,7 +131,7 @@ async def test_tools_may_be_left_out_and_say_what_their_parameters_mean(client: 
     assert model.tools == [[], ["remember", "recall", "forget"]]
     remember = model.schemas[-1][0].function
     described = {name: one.get("description") for name, one in remember.parameters["properties"].items()}
-    assert set(described) >= {"content", "memory_type", "tags", "ttl_days"}
+    assert set(described) == {"content", "memory_type", "key"}
     assert all(described.values()), described
 
 

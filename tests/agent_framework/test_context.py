@@ -29,7 +29,7 @@ async def client() -> AsyncIterator[AsyncClient]:
 
 
 def provider(client: AsyncClient, agent_id: Any = "ada", **options: Any) -> KronmemContextProvider:
-    return KronmemContextProvider(agent_id, client=client, **{"timeout": PATIENT, **options})
+    return KronmemContextProvider(agent_id, client=client, **{"timeout": PATIENT, "capture": "all", **options})
 
 
 def agent(model: Scripted, *providers: Any) -> Agent[Any]:
@@ -107,7 +107,7 @@ async def test_capture_may_be_off_or_keep_only_facts(client: AsyncClient) -> Non
     await agent(Scripted("I see."), provider(client, "facts", capture=extract_facts)).run(text)
     assert await stored(client, "off") == []
     assert [(one.content, one.memory_type) for one in await stored(client, "facts")] == [
-        ("I prefer green tea.", "fact")
+        ("I prefer green tea.", "preference")
     ]
 
 
@@ -145,10 +145,13 @@ async def test_two_memories_on_one_agent_have_tools_and_blocks_of_their_own(clie
 
 
 async def test_tools_may_be_left_out_and_say_what_their_parameters_mean(client: AsyncClient) -> None:
-    model = Scripted("Fine.", "Fine.")
+    model = Scripted(*["Fine."] * 3)
     await agent(model, provider(client, tools=False)).run(ASKED)
     await agent(model, provider(client)).run(ASKED)
-    assert model.tools == [[], ["remember", "recall", "forget"]]
+    await agent(model, provider(client, tools=["recall"])).run(ASKED)
+    assert model.tools == [[], ["remember", "recall", "forget"], ["recall"]]
+    with pytest.raises(InvalidInputError, match="only must"):
+        provider(client, tools=["search"])
 
 
 async def test_further_agents_are_read_and_named(client: AsyncClient) -> None:

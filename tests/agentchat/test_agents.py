@@ -10,6 +10,7 @@ from autogen_core.models import SystemMessage
 
 from kronmem import AsyncClient
 from kronmem.agentchat import KronMemory
+from kronmem.packs.tool_descriptions import TYPE
 from tests.agentchat.scripted import Scripted, blocks, call, kinds
 
 pytestmark = pytest.mark.anyio
@@ -76,7 +77,7 @@ async def test_an_agent_holds_shared_and_private_memory_side_by_side() -> None:
             tools=[*shared.tools(), *private.tools(prefix="my_")],
             reflect_on_tool_use=True,
         )
-        await agent.run(task="Keep this to yourself: Ada leaves early on Mondays")
+        await agent.run(task="Keep it to yourself that I leave early on Mondays")
         await agent.run(task="When do we meet, and does Ada leave early on Mondays?")
         first, second = blocks(model.prompts[-1])
         assert ("meets on Mondays" in first, "leaves early" in second) == (True, True)
@@ -93,7 +94,7 @@ async def test_tools_speak_in_the_words_of_kronmem_and_take_what_models_send() -
             ours = tool.schema["parameters"]["properties"]
             theirs = described["parameters"]["properties"]  # type: ignore[index, call-overload] -- JSON
             assert {name: one["description"] for name, one in ours.items()} == {
-                name: one["description"]  # type: ignore[index, call-overload] -- JSON
+                name: one.get("description", TYPE)  # type: ignore[union-attr] -- JSON
                 for name, one in theirs.items()  # type: ignore[union-attr] -- JSON
             }
         remember, recall, _ = memory.tools()
@@ -103,6 +104,10 @@ async def test_tools_speak_in_the_words_of_kronmem_and_take_what_models_send() -
         assert remember.return_value_as_string(answer).startswith("Stored (id ")
         answer = await recall.run_json({"query": "tea", "limit": "many", "tags": "a"}, CancellationToken())
         assert '{"tea": "green"}' in recall.return_value_as_string(answer)
+        answer = await recall.run_json({"query": "tea", "importance": 3}, CancellationToken())
+        assert recall.return_value_as_string(answer).endswith("(Ignored, unknown here: importance.)")
+        assert "additionalProperties" not in str(recall.schema) or "True" not in str(recall.schema)
+        assert [tool.name for tool in memory.tools(only=["recall"])] == ["recall"]
 
 
 async def test_a_tool_recalls_what_its_memory_reads_and_cannot_delete_it() -> None:

@@ -31,13 +31,17 @@ def through_json(component: Any) -> ComponentModel:
 
 async def test_a_memory_keeps_every_setting(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
-    memory = KronMemory("ada", url=url, session_id="s", read_from=["company"], limit=3, threshold=0.2, timeout=1.5)
+    options: Any = {"limit": 3, "threshold": 0.2, "timeout": 1.5, "capture": "user"}
+    memory = KronMemory("ada", url=url, session_id="s", read_from=["company"], **options)
     dumped = through_json(memory)
     assert dumped.provider == "kronmem.agentchat.KronMemory"
     assert dumped.component_type == "memory"
     loaded = Memory.load_component(dumped)
     assert isinstance(loaded, KronMemory)
     assert loaded.config() == memory.config()
+    assert loaded.config().capture == "user"
+    with pytest.raises(ConfigError, match='use capture="auto"'):
+        KronMemory("ada", url=url, capture=str.split).dump_component()
 
 
 async def test_loaded_memories_of_one_agent_id_share_what_they_know(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ assistant: Yes, to peanuts.
 """,
     "shared_team": """\
 user: When is the launch? We decided to send invitations by post.
-planner: The launch is on the 12th of May.
+planner: The date is in our memory now.
 writer: ['The launch is on the 12th of May']
 writer: Save the date!
 planner: ['The launch is on the 12th of May']

@@ -19,7 +19,7 @@ from autogen_core import CancellationToken
 from autogen_core.memory import MemoryContent
 from autogen_core.models import CreateResult, FunctionExecutionResultMessage, LLMMessage, RequestUsage
 
-from kronmem import AsyncClient, Client, ConfigError, InvalidInputError
+from kronmem import AsyncClient, Client, ConfigError, InvalidInputError, extract_facts
 from kronmem.agentchat import KronMemory, remember_run
 from tests.agentchat.scripted import Scripted, blocks, call
 
@@ -63,7 +63,7 @@ async def live(memory: KronMemory, name: str, turns: int) -> list[list[LLMMessag
             result = await pair[number % 2].run(task=task)
         else:
             result = await RoundRobinGroupChat([pair[number % 2]], max_turns=1).run(task=task)
-        await remember_run(memory, result)
+        await remember_run(memory, result, extract=extract_facts)
     return model.prompts
 
 

@@ -94,7 +94,7 @@ async def test_magentic_one(client: AsyncClient) -> None:
     orchestrator = Scripted(
         "facts",
         "plan",
-        ledger("writer", False, "Store that the user likes green tea"),
+        ledger("writer", False, "Store the taste in tea"),
         ledger("reader", False, "Which tea does the user like?"),
         ledger("reader", True, "Done"),
         "Green tea.",

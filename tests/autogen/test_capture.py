@@ -26,7 +26,7 @@ def kept(memory: AgentMemory) -> list[Memory]:
 def test_what_both_sides_say_is_kept_with_its_provenance(memory: AgentMemory, chat: Chat) -> None:
     with OpenAIServer(lambda _: REPLY) as server:
         helper, ann = assistant(server), user()
-        attachment = attach_memory(memory, [helper, ann])
+        attachment = attach_memory(memory, [helper, ann], capture="all")
         chat(ann, helper, TOLD)
         assert attachment.flush() == 0
     told, reply = kept(memory)
@@ -40,7 +40,7 @@ def test_what_both_sides_say_is_kept_with_its_provenance(memory: AgentMemory, ch
 def test_the_message_itself_goes_on_unchanged(memory: AgentMemory, chat: Chat) -> None:
     with OpenAIServer(lambda _: REPLY) as server:
         helper, ann = assistant(server), user()
-        attach_memory(memory, [helper, ann])
+        attach_memory(memory, [helper, ann], capture="all")
         chat(ann, helper, {"content": TOLD, "name": "user"})
         assert [one["content"] for one in ann.chat_messages[helper]] == [TOLD, REPLY]
 
@@ -51,7 +51,7 @@ def test_tool_traffic_and_trivial_words_are_not_kept(memory: AgentMemory, chat: 
 
     with OpenAIServer(model) as server:
         helper, ann = assistant(server), user(function_map={"note": lambda text: f"noted at great length: {text}"})
-        attachment = attach_memory(memory, [helper, ann])
+        attachment = attach_memory(memory, [helper, ann], capture="all")
         chat(ann, helper, "ok, go")
         attachment.flush()
     assert kept(memory) == []
@@ -62,11 +62,12 @@ def test_a_block_that_a_model_repeats_is_not_kept_again(memory: AgentMemory) -> 
     echo = f'<memory source="ann">\n{NOTICE}\n1. (fact) Jansen\n</memory>\nThe harbour master is Jansen, as you know.'
     with OpenAIServer(lambda _: echo) as server:
         helper, ann = assistant(server), user()
-        attachment = attach_memory(memory, [helper])
+        attachment = attach_memory(memory, [helper], capture="all")
         ann.initiate_chat(helper, message="Who is the harbour master?", silent=True, max_turns=1)
         attachment.flush()
     assert [one.content for one in kept(memory)] == [
         "The harbour master is called Jansen.",
+        "Who is the harbour master?",
         "The harbour master is Jansen, as you know.",
     ]
 
@@ -80,14 +81,14 @@ def test_only_facts_are_kept_when_told_so(memory: AgentMemory, chat: Chat) -> No
     (fact,) = kept(memory)
     assert "I prefer trains over planes" in fact.content
     assert "weather" not in fact.content
-    assert fact.memory_type == "fact"
+    assert fact.memory_type == "preference"
 
 
 def test_a_very_long_message_is_kept_in_pieces(memory: AgentMemory) -> None:
     text = " ".join(f"berth-{number}" for number in range(1000, 5000))
     with OpenAIServer(lambda _: "TERMINATE") as server:
         helper, ann = assistant(server), user()
-        attachment = attach_memory(memory, ann)
+        attachment = attach_memory(memory, ann, capture="all")
         ann.initiate_chat(helper, message=text, silent=True)
         attachment.flush(30)
     pieces = sorted(one.content for one in memory.memories())
@@ -110,7 +111,7 @@ def test_every_message_of_a_group_is_kept_once(memory: AgentMemory, chat: Chat, 
     with OpenAIServer(model) as server:
         one, other, ann = assistant(server, "one"), assistant(server, "other"), user()
         lead = manager(server, [ann, one, other] if method == "auto" else [one, other], method)
-        attachment = attach_memory(memory, lead)
+        attachment = attach_memory(memory, lead, capture="all")
         chat(ann if method == "auto" else other, lead, "What about the quay in the harbour?")
         attachment.flush()
         said = [message["name"] for message in lead.groupchat.messages]
@@ -124,7 +125,7 @@ def test_a_replayed_group_chat_is_not_kept_twice(client: Client) -> None:
         with OpenAIServer(lambda _: "The tide comes in at noon, they say.") as server:
             one, ann = assistant(server, "one"), user()
             lead = manager(server, [ann, one], max_round=2)
-            attachment = attach_memory(memory, lead)
+            attachment = attach_memory(memory, lead, capture="all")
             if resumed is None:
                 ann.initiate_chat(lead, message="When does the tide come in?", silent=True)
             else:
@@ -149,7 +150,7 @@ def test_words_said_again_after_they_were_forgotten_are_stored_again(
     for _ in range(2):
         with OpenAIServer(lambda _: REPLY) as server:
             helper, ann = assistant(server), user()
-            with attach_memory(memory, [helper, ann]):
+            with attach_memory(memory, [helper, ann], capture="all"):
                 for _ in range(2):
                     chat(ann, helper, TOLD)
                     assert [one.content for one in kept(memory)] == [TOLD, "Good to know, I will keep that in mind."]
@@ -161,7 +162,7 @@ def test_words_said_again_after_they_were_forgotten_are_stored_again(
 def test_words_said_again_while_they_are_known_are_one_memory(memory: AgentMemory, chat: Chat) -> None:
     with OpenAIServer(lambda _: REPLY) as server:
         helper, ann = assistant(server), user()
-        with attach_memory(memory, [helper, ann]):
+        with attach_memory(memory, [helper, ann], capture="all"):
             for _ in range(2):
                 chat(ann, helper, TOLD)
     assert len(kept(memory)) == 2
@@ -173,7 +174,7 @@ def test_a_resumed_chat_does_not_bring_back_what_was_forgotten(client: Client) -
         with OpenAIServer(lambda _: "The tide comes in at noon, they say.") as server:
             one, ann = assistant(server, "one"), user()
             lead = manager(server, [ann, one], max_round=2)
-            with attach_memory(memory, lead):
+            with attach_memory(memory, lead, capture="all"):
                 with persisted_group_chat(state, "tide", lead) as resumed:
                     lead.groupchat.max_round = 1 if turn else 2
                     message = resumed.message or "When does the tide come in?"
@@ -193,7 +194,7 @@ def test_a_resumed_chat_does_not_bring_back_what_was_forgotten(client: Client) -
 def test_carryover_of_earlier_chats_is_not_kept_as_words(memory: AgentMemory, chat: Chat) -> None:
     with OpenAIServer(lambda _: "TERMINATE") as server:
         helper, ann = assistant(server), user()
-        with attach_memory(memory, [helper, ann]):
+        with attach_memory(memory, [helper, ann], capture="all"):
             chat(ann, helper, TOLD, carryover="A summary of the chat before, by a model.")
         assert "A summary of the chat before" in str(server.prompts[0])
     assert [one.content for one in kept(memory)] == [TOLD]
@@ -203,8 +204,8 @@ def test_the_lifetime_of_what_is_kept_can_be_limited(memory: AgentMemory, chat: 
     with OpenAIServer(lambda _: REPLY) as server:
         helper, ann = assistant(server), user()
         with pytest.raises(InvalidInputError, match="ttl_days"):
-            attach_memory(memory, helper, ttl_days=0)
-        with attach_memory(memory, [helper, ann], ttl_days=7):
+            attach_memory(memory, helper, ttl_days=0, capture="all")
+        with attach_memory(memory, [helper, ann], ttl_days=7, capture="all"):
             chat(ann, helper, TOLD)
     for one in kept(memory):
         assert one.expires_at is not None
@@ -215,16 +216,16 @@ def test_the_lifetime_of_what_is_kept_can_be_limited(memory: AgentMemory, chat: 
 def test_capture_without_an_outbox_is_refused_with_the_reason() -> None:
     with Client("http://127.0.0.1:9", api_key="kv-x", outbox=False) as client:
         with pytest.raises(ConfigError, match=r"outbox=False.*lost.*capture=False"):
-            attach_memory(client.agent("ann"), user())
+            attach_memory(client.agent("ann"), user(), capture="all")
         attach_memory(client.agent("ann"), user(), capture=False)
     with Client.local(":memory:") as embedded:
-        attach_memory(embedded.agent("ann"), user())
+        attach_memory(embedded.agent("ann"), user(), capture="all")
 
 
 def test_a_session_of_the_memory_is_where_it_is_kept(client: Client) -> None:
     with OpenAIServer(lambda _: REPLY) as server:
         helper, ann = assistant(server), user()
-        attachment = attach_memory(client.agent("ann", session_id="monday"), [helper, ann])
+        attachment = attach_memory(client.agent("ann", session_id="monday"), [helper, ann], capture="all")
         ann.initiate_chat(helper, message=TOLD, silent=True)
         attachment.flush()
     assert {one.session_id for one in client.memories("ann")} == {"monday"}

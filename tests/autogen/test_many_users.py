@@ -52,7 +52,7 @@ class House:
         memory = client.agent(current_user.get)
         self.assistants = [assistant(server, f"assistant-{number}") for number in range(2)]
         self.people = {f"user-{number:02}": user(f"user-{number:02}") for number in range(users)}
-        self.attachment = attach_memory(memory, [*self.assistants, *self.people.values()], timeout=60)
+        self.attachment = attach_memory(memory, [*self.assistants, *self.people.values()], timeout=60, capture="all")
         for helper in self.assistants:
             for person in self.people.values():
                 register_memory(memory, caller=helper, executor=person)
@@ -151,7 +151,12 @@ def test_the_context_of_one_user_is_in_no_system_message_of_another(client: Clie
 def test_a_memory_agent_serves_many_users_too(client: Client) -> None:
     with OpenAIServer(lambda request: f"{sorted(names(request['messages']))[0]}, the harbour is open.") as server:
         helper = MemoryAgent(
-            "helper", "You help.", memory=client.agent(current_user.get), llm_config=server.llm_config(), timeout=60
+            "helper",
+            "You help.",
+            memory=client.agent(current_user.get),
+            llm_config=server.llm_config(),
+            timeout=60,
+            capture="all",
         )
         for name in ("user-00", "user-01", "user-00"):
             token = current_user.set(name)

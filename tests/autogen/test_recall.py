@@ -49,7 +49,7 @@ def test_the_model_sees_what_fits_right_before_the_question(tea: AgentMemory, ch
 def test_the_stored_history_never_holds_what_was_shown(tea: AgentMemory, chat: Chat) -> None:
     with OpenAIServer(lambda _: "Green, as always.") as server:
         helper, ann = assistant(server), user(default_auto_reply=ASKED)
-        attach_memory(tea, [helper, ann])
+        attach_memory(tea, [helper, ann], capture="all")
         chat(ann, helper, ASKED, max_turns=3)
         assert [len(blocks(prompt)) for prompt in server.prompts] == [1, 1, 1]
         for agent, peer in ((helper, ann), (ann, helper)):
@@ -65,7 +65,7 @@ def test_one_assistant_recalls_and_keeps_for_the_user_of_each_turn(client: Clien
         client.remember(name, f"The tea of {name} is green.")
     with OpenAIServer(lambda _: "Green, as far as I can tell.") as server:
         helper, person = assistant(server), user()
-        attachment = attach_memory(client.agent(current_user.get), [helper, person])
+        attachment = attach_memory(client.agent(current_user.get), [helper, person], capture="all")
         for name in ("ann", "bob", "ann"):
             token = current_user.set(name)
             chat(person, helper, "What is my tea, please?", max_turns=1)
@@ -87,16 +87,17 @@ def test_what_no_hook_could_use_is_refused_when_it_is_attached(client: Client) -
     with pytest.raises(ConfigError, match="AsyncAgentMemory"):
         MemoryAgent("helper", memory=AsyncClient("sqlite://").agent("ann"), llm_config=False)  # type: ignore[arg-type] # as above
     with pytest.raises(InvalidInputError, match="limit"):
-        attach_memory(client.agent("ann"), helper, limit=0)
+        attach_memory(client.agent("ann"), helper, limit=0, capture="all")
     with pytest.raises(ConfigError, match="timeout"):
-        attach_memory(client.agent("ann"), helper, timeout=0)
+        attach_memory(client.agent("ann"), helper, timeout=0, capture="all")
     assert not any(helper.hook_lists.values())
 
 
-def test_nothing_is_added_when_nothing_fits(tea: AgentMemory) -> None:
+def test_nothing_is_added_when_nothing_fits(memory: AgentMemory) -> None:
+    memory.remember(TEA)
     with OpenAIServer(lambda _: "Paris. TERMINATE") as server:
         helper, ann = assistant(server), user()
-        attach_memory(tea, helper)
+        attach_memory(memory, helper, capture="all")
         ann.initiate_chat(helper, message="zebra quantum", silent=True)
         assert contents(server.prompts[0]) == ["You are assistant.", "zebra quantum"]
 
@@ -108,10 +109,10 @@ def test_a_turn_asks_once_and_tool_results_stay_with_their_calls(chat: Chat) -> 
 
     with KronvexServer() as service, OpenAIServer(model) as server:
         with Client(service.url, api_key=service.key) as client:
-            client.remember("ann", "bread butter with tea")
+            client.remember("ann", "bread butter and jam with tea")
             helper = assistant(server, llm_config=server.llm_config(tools=[LOOK]))
             ann = user(function_map={"look": lambda where: f"found {where}"})
-            attach_memory(client.agent("ann"), helper)
+            attach_memory(client.agent("ann"), helper, capture=False)
             chat(ann, helper, "bread butter with tea?")
             queries = [one.body["query"] for one in service.requests if one.path.endswith("/recall")]
             assert list(dict.fromkeys(queries)) == ["bread butter with tea?"]
@@ -120,6 +121,7 @@ def test_a_turn_asks_once_and_tool_results_stay_with_their_calls(chat: Chat) -> 
             assert roles[-1] == ["system", "user", "user", *["assistant", "tool"] * 2]
             assert [len(blocks(prompt)) for prompt in server.prompts] == [1, 1, 1]
             recalls = len(queries)
+            assert recalls == 1
             chat(ann, helper, "bread butter with tea?")
             again = [one for one in service.requests if one.path.endswith("/recall")]
             assert len(again) == recalls + 1, "a new chat is a new question"
@@ -140,7 +142,7 @@ def test_a_recalled_text_cannot_leave_its_fence(memory: AgentMemory) -> None:
     memory.remember(evil)
     with OpenAIServer(lambda _: "TERMINATE") as server:
         helper, ann = assistant(server), user()
-        attach_memory(memory, helper)
+        attach_memory(memory, helper, capture="all")
         ann.initiate_chat(helper, message="green tea", silent=True)
         (block,) = blocks(server.prompts[0])
         assert block.count("<memory") == block.count("</memory>") == 1
@@ -190,7 +192,7 @@ def test_members_of_a_group_ask_by_what_their_peer_said(memory: AgentMemory, cha
     with OpenAIServer(model) as server:
         researcher, writer, ann = assistant(server, "researcher"), assistant(server, "writer"), user()
         lead = manager(server, [ann, researcher, writer])
-        attach_memory(memory, lead)
+        attach_memory(memory, lead, capture="all")
         chat(ann, lead, "When is the launch of Apollo?")
         (first,), (second,) = (blocks(prompt) for prompt in server.prompts)
         assert "Apollo" in first
@@ -213,19 +215,19 @@ def test_agents_without_a_model_and_managers_ask_nothing(chat: Chat) -> None:
 def test_a_second_fixed_memory_on_one_agent_is_refused_with_the_ways_out(client: Client) -> None:
     with OpenAIServer(lambda _: "TERMINATE") as server:
         helper, ann = assistant(server), user()
-        first = attach_memory(client.agent("ann"), helper)
+        first = attach_memory(client.agent("ann"), helper, capture="all")
         with pytest.raises(ConfigError, match=r"current_user\.get.*read_from=.*prefix"):
-            attach_memory(client.agent("team"), [ann, helper])
+            attach_memory(client.agent("team"), [ann, helper], capture="all")
         assert not any(ann.hook_lists.values()), "refused as a whole"
         first.detach()
-        attach_memory(client.agent("team"), [ann, helper]).detach()
+        attach_memory(client.agent("team"), [ann, helper], capture="all").detach()
 
 
 def test_a_memory_attached_twice_shows_one_block_and_keeps_a_message_once(client: Client, chat: Chat) -> None:
     client.remember("ann", "green tea of ann")
     with OpenAIServer(lambda _: "TERMINATE") as server:
         helper, ann = assistant(server), user()
-        attached = [attach_memory(client.agent("ann"), [helper, ann]) for _ in range(2)]
+        attached = [attach_memory(client.agent("ann"), [helper, ann], capture="all") for _ in range(2)]
         chat(ann, helper, "Which green tea do I drink?")
         assert len(blocks(server.prompts[0])) == 1
         for attachment in attached:
@@ -241,7 +243,7 @@ def test_memories_of_others_are_read_beside_ones_own(client: Client, chat: Chat,
         client.remember(name, f"green tea of {name}")
     with OpenAIServer(lambda _: "As you like it, as ever.") as server:
         helper, ann = assistant(server), user()
-        with attach_memory(client.agent("ann"), [helper, ann], read_from=[team]):
+        with attach_memory(client.agent("ann"), [helper, ann], read_from=[team], capture="all"):
             chat(ann, helper, "Which green tea do I drink?", max_turns=1)
         (block,) = blocks(server.prompts[0])
         assert "from ann) green tea of ann" in block
@@ -264,7 +266,7 @@ def test_further_memories_are_named_one_by_one_whole_and_from_the_same_store(cli
         )
         helper = assistant(server)
         with pytest.raises((ConfigError, InvalidInputError), match="read_from"):
-            attach_memory(client.agent("ann"), [helper], read_from=read_from)
+            attach_memory(client.agent("ann"), [helper], read_from=read_from, capture="all")
         assert not any(helper.hook_lists.values())
 
 
@@ -272,7 +274,7 @@ def test_one_agent_is_detached_and_the_others_go_on(client: Client, chat: Chat) 
     client.remember("ann", "green tea of ann")
     with OpenAIServer(lambda _: "As you like it, as ever.") as server:
         helper, ann = assistant(server), user()
-        attachment = attach_memory(client.agent("ann"), [helper, ann])
+        attachment = attach_memory(client.agent("ann"), [helper, ann], capture="all")
         attachment.detach(helper)
         attachment.detach(helper)
         assert not {"generate_reply", "a_generate_reply", "a_send"} & set(vars(helper))
@@ -280,7 +282,7 @@ def test_one_agent_is_detached_and_the_others_go_on(client: Client, chat: Chat) 
         attachment.detach()
         assert blocks(server.prompts[0]) == []
     said = {one.content for one in client.memories("ann")}
-    assert said == {"green tea of ann", "Which green tea do I drink?"}
+    assert said == {"green tea of ann", "Which green tea do I drink?", "As you like it, as ever."}, "ann hears it"
 
 
 def test_a_history_limiter_added_later_does_not_cut_the_block_off(tea: AgentMemory, chat: Chat) -> None:
@@ -289,7 +291,7 @@ def test_a_history_limiter_added_later_does_not_cut_the_block_off(tea: AgentMemo
 
     with OpenAIServer(lambda _: "Green, as always.") as server:
         helper, ann = assistant(server), user(default_auto_reply=ASKED)
-        attach_memory(tea, helper)
+        attach_memory(tea, helper, capture="all")
         TransformMessages(transforms=[MessageHistoryLimiter(max_messages=1)], verbose=False).add_to_agent(helper)
         chat(ann, helper, ASKED, max_turns=2)
         # One version runs no blocking hook in an async chat, and so not the limiter: all that was said is shown there.
@@ -303,7 +305,7 @@ def test_a_history_limiter_added_later_does_not_cut_the_block_off(tea: AgentMemo
 def test_detached_agents_are_what_they_were(tea: AgentMemory, chat: Chat) -> None:
     with OpenAIServer(lambda _: "TERMINATE") as server:
         helper, ann = assistant(server), user()
-        attachment = attach_memory(tea, [helper, ann])
+        attachment = attach_memory(tea, [helper, ann], capture="all")
         attachment.detach()
         attachment.detach()
         assert not any([*helper.hook_lists.values(), *ann.hook_lists.values()])
@@ -329,7 +331,7 @@ def test_the_limit_holds(memory: AgentMemory) -> None:
     memory.remember_many([f"green tea number {number}" for number in range(9)])
     with OpenAIServer(lambda _: "TERMINATE") as server:
         helper, ann = assistant(server), user()
-        attach_memory(memory, helper, limit=3)
+        attach_memory(memory, helper, limit=3, capture="all")
         ann.initiate_chat(helper, message="green tea number", silent=True)
         (block,) = blocks(server.prompts[0])
         assert block.count("green tea number") == 3
@@ -369,14 +371,14 @@ def test_a_long_question_is_asked_by_its_ends() -> None:
 def test_a_second_memory_is_refused_while_any_part_of_the_first_is_at_work(client: Client) -> None:
     helper = user("helper")
     recalling = attach_memory(client.agent("ann"), helper, capture=False)
-    keeping = attach_memory(client.agent("ann"), helper, recall=False)
+    keeping = attach_memory(client.agent("ann"), helper, recall=False, capture="all")
     recalling.detach()
     del recalling
     gc.collect()
     with pytest.raises(ConfigError, match="'helper' holds the memory of 'ann' already"):
-        attach_memory(client.agent("bob"), helper)
+        attach_memory(client.agent("bob"), helper, capture="all")
     keeping.detach()
-    attach_memory(client.agent("bob"), helper)
+    attach_memory(client.agent("bob"), helper, capture="all")
     gone = weakref.ref(helper)
     del helper, keeping
     until(lambda: gc.collect() < 0 or gone() is None)  # a collection that another thread has begun is not waited for

@@ -12,7 +12,7 @@ import pytest
 from autogen import ConversableAgent
 
 from kronmem import AgentMemory, AsyncClient, Client, ConfigError, memory_tools
-from kronmem.autogen import attach_memory, register_memory, unregister_memory
+from kronmem.autogen import attach_memory, register_memory, register_team_memory, unregister_memory
 from tests.autogen.agents import assistant, manager, tool_names, tool_results, user
 from tests.autogen.conftest import Chat
 from tests.services.openai import Answer, OpenAIServer, call
@@ -256,3 +256,16 @@ def test_a_tool_of_a_memory_that_is_down_answers_in_words(chat: Chat) -> None:
         register_memory(client.agent("ann"), caller=helper, executor=ann)
         chat(ann, helper, "What do I drink?")
         assert "unavailable" in ann.chat_messages[helper][-1]["content"]
+
+
+def test_only_some_tools_may_be_registered_and_the_others_later() -> None:
+    with Client.local(":memory:") as client, OpenAIServer(lambda _: "TERMINATE") as server:
+        memory, helper, ann = client.agent("ann"), assistant(server), user()
+        tools = register_memory(memory, caller=helper, executor=ann, only=["recall"])
+        assert [function.__name__ for function in tools.functions()] == ["recall"]
+        assert set(ann.function_map) == {"recall"}
+        assert {tool["function"]["name"] for tool in helper.llm_config["tools"]} == {"recall"}
+        register_team_memory(memory, [helper], executor=ann, only=["recall", "remember"])
+        assert set(ann.function_map) == {"recall", "remember"}
+        unregister_memory(memory, caller=helper, executor=ann)
+        assert not ann.function_map

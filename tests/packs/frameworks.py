@@ -40,7 +40,7 @@ class AgentFramework:
     def __init__(self, agent_id: str | Callable[[], str], url: str, timeout: float) -> None:
         from kronmem.agent_framework import KronmemContextProvider
 
-        self.provider = KronmemContextProvider(agent_id, url=url, timeout=timeout)
+        self.provider = KronmemContextProvider(agent_id, url=url, timeout=timeout, capture="all")
 
     async def turn(self, words: str, *answers: Answer) -> Seen:
         from agent_framework import Agent, InMemoryHistoryProvider
@@ -65,7 +65,7 @@ class Ag2:
     def __init__(self, agent_id: str | Callable[[], str], url: str, timeout: float) -> None:
         from kronmem.ag2 import KronmemPlugin
 
-        self.plugin = KronmemPlugin(agent_id, url=url, timeout=timeout)
+        self.plugin = KronmemPlugin(agent_id, url=url, timeout=timeout, capture="all")
 
     async def turn(self, words: str, *answers: Answer) -> Seen:
         from ag2 import Agent
@@ -134,7 +134,7 @@ class Classic:
             for function in memory_tools(self.memory, timeout=self.timeout).functions():
                 helper.register_for_llm()(function)
                 person.register_for_execution()(function)
-            with attach_memory(self.memory, [helper, person], timeout=self.timeout):
+            with attach_memory(self.memory, [helper, person], timeout=self.timeout, capture="all"):
                 person.initiate_chat(helper, message=words, silent=True)
             results = contents([one for one in server.prompts[-1] if one["role"] == "tool"])
             answer = str(helper.last_message(person)["content"]).removesuffix(" TERMINATE")

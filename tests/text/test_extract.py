@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kronmem.text import extract
+from kronmem import Client
 from kronmem.text.extract import extract_facts
 from kronmem.text.fence import fence
+from kronmem.text.sentences import MAX_TEXT_CHARS
+from kronmem.text.statements import statements
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "facts.json"
 
@@ -97,6 +100,43 @@ def test_what_is_to_be_remembered_is_stored_without_the_asking() -> None:
     assert extract_facts("Could you remember that I park on level 3?") == ["I park on level 3"]
 
 
+def test_a_fact_has_a_type_and_is_a_plain_text_everywhere_else() -> None:
+    kinds = {fact: fact.memory_type for fact in extract_facts("\n".join(TYPED))}
+    assert kinds == TYPED
+    fact = extract_facts("Use tabs, not spaces.")[0]
+    again = pickle.loads(pickle.dumps(fact))
+    assert (again, again.memory_type) == (fact, "preference")
+    assert json.dumps([fact]) == '["Use tabs, not spaces."]'
+    with Client.local(":memory:") as client:
+        assert client.remember_many("ada", extract_facts("I prefer tea."))[0].content == "I prefer tea."
+
+
+TYPED = {
+    "Use tabs, not spaces.": "preference",
+    "No bullet lists!": "preference",
+    "it's 15 people, not 6": "fact",
+    "The deploy is blocked by ticket OPS-12": "temporary",
+    "We decided to use SQLite.": "decision",
+    "From now on, reply in German.": "preference",
+    "I run the data team at Brightloom. We're 6 people.": "fact",
+}
+TRAPS = """
+What if I moved to Berlin? | I'm going to lunch | He said 'I love Java' | No comments on the PR yet. | No lists were found.
+No problem! | Yes, not now. | Monday, not today. | Use the second option, not the first. | Use this file instead of that one.
+The UI thread is blocked by a lock. | The build is blocked. | Sorry, not sure. | It's a bug, not a feature. | It's fine, not great.
+If I lived in Rome I would walk more. | Suppose we use Redis. | Imagine I'm a pirate. | I'm heading out. | I'm starving.
+I'd like a coffee. | Could I be allergic to this? | Should we move to Berlin? | Do you think I prefer tea? | I'm on my way.
+I'm waiting for the build. | Write a function that uses tabs, not spaces. | Is it 15 people, not 6? | I wish I lived in Porto.
+Maybe we'll use Postgres. | I thought I was allergic to nuts. | They asked whether we use Go. | No worries, not urgent.
+Good idea, not perfect. | I was going to say the same. | We might move the launch to May. | The docs say "we use tabs".
+No list of files was printed. | Works on Linux, not on Windows. | Going forward with the build now. | You should use tabs, not spaces?
+"""
+
+
+def test_what_only_looks_like_a_fact_is_none() -> None:
+    assert [text for text in TRAPS.replace("\n", " | ").split(" | ") if extract_facts(text)] == []
+
+
 def test_a_fact_before_a_question_is_kept_without_the_question() -> None:
     assert extract_facts("I'm vegetarian, can you suggest a dinner?") == ["I'm vegetarian"]
 
@@ -165,7 +205,7 @@ def test_recalled_memories_are_not_learned_again() -> None:
 
 def test_a_sentence_beyond_the_cap_and_text_beyond_the_cap_are_left() -> None:
     assert extract_facts("I prefer " + "very " * 100 + "strong tea.") == []
-    assert extract_facts("x " * (extract.MAX_TEXT_CHARS // 2) + "\nI prefer tea.") == []
+    assert extract_facts("x " * (MAX_TEXT_CHARS // 2) + "\nI prefer tea.") == []
 
 
 @pytest.mark.parametrize(
@@ -207,6 +247,9 @@ def test_next_to_nothing_holds_nothing(text: str) -> None:
 )
 def test_a_lot_of_hostile_text_is_read_quickly(piece: str) -> None:
     assert extract_facts(piece * (200_000 // len(piece))) == []
+    for role in ("user", "assistant"):
+        statements(piece * (60_000 // len(piece)), role, ["x " * 500])
+        statements(piece * (1_400 // len(piece)), role)
 
 
 WORDS = [

@@ -15,6 +15,7 @@ from kronmem import (
     AsyncClient,
     AsyncState,
     Client,
+    Fact,
     Health,
     Hit,
     Memory,
@@ -74,7 +75,8 @@ def blocking() -> None:
     assert_type(tools.remember("text", "fact", ttl_days=3, key="city"), str)
     assert_type(tools.forget("id"), str)
     tools.recall(question="q")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] -- must not pass
-    assert_type(extract_facts("I like tea"), list[str])
+    assert_type(extract_facts("I like tea"), list[Fact])
+    assert_type(extract_facts("I like tea")[0].memory_type, str)
 
 
 async def awaiting() -> None:
