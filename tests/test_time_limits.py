@@ -38,7 +38,11 @@ class Limit:
         self.seen: list[str] = []
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
-        if self.raised or not any(one in frame.f_code.co_filename for one in ENGINE):
+        if (
+            self.raised
+            or frame.f_code.co_name == "<genexpr>"
+            or not any(one in frame.f_code.co_filename for one in ENGINE)
+        ):  # a generator expression is entered when it is thrown away, too
             return
         if event == "call":
             self.seen.append(frame.f_code.co_name)

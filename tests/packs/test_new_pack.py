@@ -79,4 +79,4 @@ async def test_a_memory_that_hangs_fails_no_turn(caplog: pytest.LogCaptureFixtur
 @pytest.mark.parametrize("pack", ["agent_framework", "ag2", "mcp"])
 def test_a_pack_on_top_of_the_shared_parts_is_small(pack: str) -> None:
     files = Path(kronmem.__file__).parent.joinpath(pack).glob("*.py")
-    assert 50 < sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 280
+    assert 50 < sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 300
