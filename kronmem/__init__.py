@@ -9,7 +9,7 @@ if typing.TYPE_CHECKING:
     from kronmem.async_client import AsyncClient
     from kronmem.async_state import AsyncState
     from kronmem.client import Client
-    from kronmem.core.retries import Retry
+    from kronmem.core.policy import Retry
     from kronmem.errors import (
         AuthError,
         CertificateError,
@@ -93,7 +93,7 @@ __all__ = [
 _WHERE = {
     "AsyncClient": "async_client",
     "Client": "client",
-    "Retry": "core.retries",
+    "Retry": "core.policy",
     "AuthError": "errors",
     "CertificateError": "errors",
     "ConfigError": "errors",

@@ -20,18 +20,17 @@ from kronmem import tracing
 from kronmem.async_state import AsyncState
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Link, exchange
-from kronmem.core.paging import Listing, Walk
-from kronmem.core.redaction import Redact
-from kronmem.core.retries import Retry
+from kronmem.core.flows import Listing, Walk
+from kronmem.core.inputs import Redact
+from kronmem.core.policy import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
 from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
 from kronmem.outbox.async_outbox import AsyncOutbox
 from kronmem.outbox.writer import OutboxStatus
-from kronmem.transport.drive import AsyncTransport, aclose_all, adrive, afan_out
 
-# blocking: from kronmem.transport.loop_guard import loop_guard
-from kronmem.transport.worker_threads import aside, leave
+# blocking: from kronmem.transport.drive import loop_guard
+from kronmem.transport.drive import AsyncTransport, aclose_all, adrive, afan_out, aside, leave
 from kronmem.wiring import Embed, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
@@ -343,7 +342,7 @@ class AsyncClient:
         The deadline holds for each question. If some fail, the others still arrive: `FanOutError` carries them by
         position, with the causes.
         """
-        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
+        tags, exclude = inputs.checked_tags(tags), inputs.excluded(exclude)
         asked = {
             position: self._wiring.recall(
                 agent_id,
@@ -387,7 +386,7 @@ class AsyncClient:
         The deadline holds for each agent. If some fail, the others still arrive: `FanOutError` carries them by agent
         id, with the causes.
         """
-        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
+        tags, exclude = inputs.checked_tags(tags), inputs.excluded(exclude)
         asked = {
             agent_id: self._wiring.recall(
                 agent_id,

@@ -19,17 +19,16 @@ from pydantic import JsonValue
 from kronmem import tracing
 from kronmem.core import calls, flows, inputs
 from kronmem.core.exchange import Flow, Link, exchange
-from kronmem.core.paging import Walk
-from kronmem.core.redaction import Redact
-from kronmem.core.retries import Retry
+from kronmem.core.flows import Walk
+from kronmem.core.inputs import Redact
+from kronmem.core.policy import Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, KronmemError
 from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
 from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.writer import OutboxStatus
 from kronmem.state import State
-from kronmem.transport.drive import Transport, close_all, drive, fan_out
-from kronmem.transport.loop_guard import loop_guard
+from kronmem.transport.drive import Transport, close_all, drive, fan_out, loop_guard
 from kronmem.wiring import Embed, StoreIdentity, Wiring, settled
 
 if TYPE_CHECKING:
@@ -341,7 +340,7 @@ class Client:
         The deadline holds for each question. If some fail, the others still arrive: `FanOutError` carries them by
         position, with the causes.
         """
-        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
+        tags, exclude = inputs.checked_tags(tags), inputs.excluded(exclude)
         asked = {
             position: self._wiring.recall(
                 agent_id,
@@ -385,7 +384,7 @@ class Client:
         The deadline holds for each agent. If some fail, the others still arrive: `FanOutError` carries them by agent
         id, with the causes.
         """
-        tags, exclude = inputs.tags(tags), inputs.excluded(exclude)
+        tags, exclude = inputs.checked_tags(tags), inputs.excluded(exclude)
         asked = {
             agent_id: self._wiring.recall(
                 agent_id,

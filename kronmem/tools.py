@@ -17,24 +17,30 @@ from pydantic import JsonValue
 
 from kronmem.agent_memory import AgentMemory
 from kronmem.async_agent_memory import AsyncAgentMemory
-from kronmem.core.options import ReadFilters
+from kronmem.core.inputs import ReadFilters
 from kronmem.models import Fill, Hit, Memory
-from kronmem.packs import tool_descriptions as words
-from kronmem.packs.bounded_call import bounded
+from kronmem.packs import toolset as words
 from kronmem.packs.checks import check_memory
-from kronmem.packs.log_once import LogOnce
+from kronmem.packs.deadlines import LogOnce, bounded, is_cold, load_engine
 from kronmem.packs.short_ids import ShownIds, candidates, only_one, short
-from kronmem.packs.tool_arguments import as_days, as_extras, as_limit, as_tags, as_text, as_type, asks_for_all
-from kronmem.packs.tool_call import OWN_DEADLINE, answered_async, failure_message
-from kronmem.packs.tool_descriptions import (
+from kronmem.packs.toolset import (
     DESCRIPTIONS,
+    OWN_DEADLINE,
     TOOL_NAMES,
     ToolCoroutine,
     ToolName,
+    answered_async,
+    as_days,
+    as_extras,
+    as_limit,
+    as_tags,
+    as_text,
+    as_type,
+    asks_for_all,
     check_only,
+    failure_message,
     tool_names,
 )
-from kronmem.packs.warmup import is_cold, load_engine
 from kronmem.text.fence import NOTICE, described, label, legible
 
 R = TypeVar("R")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry import context, trace
 
     from kronmem.core.exchange import Event, Flow, Step
-    from kronmem.core.paging import Walk
+    from kronmem.core.flows import Walk
 
 T = TypeVar("T")
 Attributes: TypeAlias = "dict[str, str | int | float | bool]"

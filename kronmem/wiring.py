@@ -21,14 +21,12 @@ from pydantic import SecretStr
 from typing_extensions import Unpack
 
 from kronmem import settings, tracing
-from kronmem.api import limits, version
+from kronmem.api import rules
 from kronmem.core import calls, flows, inputs
 from kronmem.core.abilities import RemoteService
-from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Event, Link
-from kronmem.core.options import ChangeOptions, ReadFilters, WriteOptions
-from kronmem.core.redaction import Redact, redacted
-from kronmem.core.retries import Retry
+from kronmem.core.inputs import ChangeOptions, ReadFilters, Redact, WriteOptions, redacted
+from kronmem.core.policy import Breaker, Retry
 from kronmem.core.wire import Call
 from kronmem.errors import ConfigError, FanOutError, InvalidInputError, KronmemError
 from kronmem.kronvex import Kronvex
@@ -39,9 +37,9 @@ from kronmem.text.time_ranges import TimeRange
 from kronmem.transport.drive import CLOSED, AsyncTransport, Transport
 
 if TYPE_CHECKING:
+    from kronmem.transport.http1 import Target
     from kronmem.transport.httpx import HttpxTransport, Injected
     from kronmem.transport.local import LocalTransport
-    from kronmem.transport.target import Target
 
 T = TypeVar("T")
 K = TypeVar("K", int, str)
@@ -102,7 +100,7 @@ class Wiring:
         breaker = Breaker(self._changed, address=settings.address_of(self.settings.url))
         self.link = Link(time.monotonic, random.random, self._service(), retry, breaker)
         if self.settings.embedded:
-            self.link.most_hits = limits.MAX_HITS
+            self.link.most_hits = rules.MAX_HITS
         self._redact = redact
         self._embed = _encoder(embed)
         self.tracer = tracing.Tracer(self.settings.url, self.redacted)
@@ -110,7 +108,7 @@ class Wiring:
     def _service(self) -> RemoteService:
         """One per service and key in this process: clients and the outbox share all that its replies have shown."""
         if self.settings.embedded or self._given is not None:  # a transport of the caller's own may go anywhere
-            return RemoteService(Kronvex(log.warning), version.NUMBER if self.in_process else None)
+            return RemoteService(Kronvex(log.warning), rules.VERSION_NUMBER if self.in_process else None)
         key = self.settings.key.get_secret_value() if self.settings.key else ""
         shared = RemoteService(Kronvex(log.warning))
         with _naming:
@@ -147,12 +145,12 @@ class Wiring:
             return self._given
         if self.settings.embedded:
             return self._local()
-        from kronmem.transport.target import Target
+        from kronmem.transport.http1 import Target
 
         target = Target(self.settings.url, self.settings.key)
         if self._given is not None:
             return self._injected(target)
-        from kronmem.transport.pool import HttpTransport
+        from kronmem.transport.pools import HttpTransport
 
         return HttpTransport(target)
 
@@ -162,12 +160,12 @@ class Wiring:
             return self._given
         if self.settings.embedded:
             return self._local()
-        from kronmem.transport.target import Target
+        from kronmem.transport.http1 import Target
 
         target = Target(self.settings.url, self.settings.key)
         if self._given is not None:
             return self._injected(target)
-        from kronmem.transport.async_pool import AsyncHttpTransport
+        from kronmem.transport.pools import AsyncHttpTransport
 
         return AsyncHttpTransport(target)
 
@@ -221,7 +219,7 @@ class Wiring:
         self, agent_id: str, contents: Iterable[str], memory_type: str, **options: Unpack[WriteOptions]
     ) -> list[calls.Draft]:
         """Check and redact many memories that share everything but their text."""
-        options["tags"] = inputs.tags(options.get("tags", ()))
+        options["tags"] = inputs.checked_tags(options.get("tags", ()))
         return [
             self.draft(agent_id, content, memory_type, **options) for content in inputs.strings(contents, "contents")
         ]

@@ -16,7 +16,7 @@ import pytest
 
 import kronmem
 from kronmem import Client
-from kronmem.transport.loop_guard import loop_guard
+from kronmem.transport.drive import loop_guard
 
 PYTHON = [
     # where and with which key

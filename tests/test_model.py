@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 
 from kronmem import ConflictError, Memory, NotFoundError
-from kronmem.core.bodies import MOST_HITS
+from kronmem.core.memory_json import MOST_HITS
 from kronmem.transport.local import open_postgres, open_sqlite, sqlite_service
 from tests.engine.calling import Clock
 from tests.engine.test_model import Engine

@@ -15,7 +15,7 @@ import pytest
 
 import kronmem
 from kronmem import AgentMemory, AsyncAgentMemory, AsyncClient, AsyncOutbox, AsyncState, Client, Hit, Outbox, State
-from kronmem.core.options import ReadFilters, RecallOptions, WriteOptions
+from kronmem.core.inputs import ReadFilters, RecallOptions, WriteOptions
 
 KEYWORD_ONLY = Parameter.KEYWORD_ONLY
 ROOT = Path(__file__).parent.parent

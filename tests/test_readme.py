@@ -86,7 +86,7 @@ def test_the_call_that_puts_recalled_text_into_a_system_message_is_named() -> No
         path.relative_to(package).as_posix() for path in package.rglob("*.py") if writes.search(path.read_text("utf-8"))
     }
     # The second one has a prompt of its own, and nothing recalled in it.
-    assert found == {"autogen/agent.py", "agentchat/model_extractor.py"}
+    assert found == {"autogen/agent.py", "agentchat/run_capture.py"}
     page = " ".join((ROOT / "examples" / "README.md").read_text("utf-8").split())
     assert "Recalled text is always inside the fence" in page
     (named,) = re.findall(r"puts that fence into a system message, [^.]*: (`[^.]*`)\.", page)

@@ -17,9 +17,8 @@ from pydantic import JsonValue
 
 from kronmem import AsyncState, ConfigError, DeadlineError, InvalidInputError, KronmemError, State
 from kronmem.ag2.plugin import words_of
-from kronmem.packs.bounded_call import bounded_async
-from kronmem.packs.log_once import LogOnce
-from kronmem.packs.saved_changes import Awaited, ChangeLog
+from kronmem.packs.deadlines import LogOnce, bounded_async
+from kronmem.packs.message_log import Awaited, ChangeLog
 
 TIMEOUT = 2.0
 """Seconds that a model or a tool may wait for the saving before it: as long as for a recall."""

@@ -9,10 +9,10 @@ from ag2.events import BaseEvent, ModelRequest, ModelResponse, TextInput
 from ag2.middleware import AgentTurn, BaseMiddleware, LLMCall, Middleware
 
 from kronmem import AsyncClient
+from kronmem.packs.block import clean_words
 from kronmem.packs.capture import MAX_BEFORE, CaptureOption, Utterance
-from kronmem.packs.injected_block import clean_words
-from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.tool_fields import with_fields
+from kronmem.packs.memory import LazyMemory
+from kronmem.packs.toolset import with_fields
 from kronmem.packs.turn_memory import Turn, TurnMemory
 
 

@@ -4,8 +4,7 @@ For `agent-framework-core` 1.x. Importing it opens nothing.
 """
 
 try:
-    from kronmem.agent_framework.context import KronmemContextProvider
-    from kronmem.agent_framework.history import KronmemHistoryProvider
+    from kronmem.agent_framework.providers import KronmemContextProvider, KronmemHistoryProvider
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "agent_framework":
         raise

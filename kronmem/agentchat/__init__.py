@@ -5,9 +5,8 @@ For `autogen-agentchat` 0.4.9 to 0.7. Importing it opens nothing.
 
 try:
     from kronmem.agentchat.memory import KronMemory
-    from kronmem.agentchat.model_extractor import ModelExtractor
     from kronmem.agentchat.persist import persisted
-    from kronmem.agentchat.run_capture import remember_run
+    from kronmem.agentchat.run_capture import ModelExtractor, remember_run
     from kronmem.agentchat.tools import ForgetTool, RecallTool, RememberTool
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] not in ("autogen_core", "autogen_agentchat"):

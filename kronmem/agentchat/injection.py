@@ -1,7 +1,7 @@
-"""One fenced block of memories in a model's context: shown before the newest user message, and never stored there.
+"""One fenced block of memories in a model's context, before the newest user message; and capture from that context.
 
-The user role is the lowest that works everywhere: a second system message makes Anthropic refuse the request, and
-would lend recalled text an authority that it must not have.
+The block is never stored there. The user role is the lowest that works everywhere: a second system message makes
+Anthropic refuse the request, and would lend recalled text an authority that it must not have.
 """
 
 from __future__ import annotations
@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import dropwhile, takewhile
 from typing import cast
+from weakref import WeakKeyDictionary
 
 from autogen_core.model_context import ChatCompletionContext
-from autogen_core.models import LLMMessage, UserMessage
+from autogen_core.models import AssistantMessage, LLMMessage, UserMessage
 
-from kronmem.packs.injected_block import clean_words, is_block
-from kronmem.packs.question import MAX_QUESTION_CHARS, as_question
+from kronmem.packs.block import MAX_QUESTION_CHARS, as_question, clean_words, is_block
+from kronmem.packs.capture import MAX_BEFORE, AsyncCapture, CaptureRules, Role, Utterance
+from kronmem.packs.checks import check_capture
+from kronmem.packs.deadlines import LogOnce
+from kronmem.packs.memory import LazyMemory
+from kronmem.packs.no_echo import Echoes
 
 SOURCE = "memory"
 
@@ -33,7 +38,7 @@ def strip(context: ChatCompletionContext) -> None:
         messages[:] = [message for message in messages if not is_injected(message)]
 
 
-async def messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
+async def context_messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
     """All messages; a view of them may hold some that nobody said ("Skipped 7 messages.")."""
     stored = _stored(context)
     return await context.get_messages() if stored is None else stored
@@ -41,7 +46,7 @@ async def messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
 
 async def prompt(context: ChatCompletionContext) -> list[str]:
     """The texts that the model gets to see, those of other memories' blocks included."""
-    shown = await context.get_messages() if _is_cheap(context) else await messages(context)
+    shown = await context.get_messages() if _is_cheap(context) else await context_messages(context)
     return [words(message) for message in shown]
 
 
@@ -67,7 +72,7 @@ async def show(context: ChatCompletionContext, owner: object, text: str) -> bool
     if not text:
         return False
     message = UserMessage(content=text, source=SOURCE)
-    view.blocks[owner] = (_newest(await messages(context)), message)
+    view.blocks[owner] = (_newest(await context_messages(context)), message)
     if not _is_cheap(context) or message in await context.get_messages():
         return True
     # A buffer of one message, or too few tokens left: an unseen block would only push out messages that matter more.
@@ -141,3 +146,53 @@ def words(message: LLMMessage) -> str:
     if isinstance(message.content, str):
         return message.content
     return "\n".join(part for part in message.content if isinstance(part, str))
+
+
+# Capture from a model context: the messages that came since an agent was last asked. Never raises.
+
+USER = "user"
+"""AutoGen names the words of a person so, and those of another agent by its name."""
+
+
+class ContextCapture:
+    """Stores what is said in the contexts of one memory's agents.
+
+    The words alone make the id of a memory, so several agents that hear the same sentence store it once. Of a context
+    that is new here only the newest words are read: those before were captured where they were said, and may have been
+    forgotten since.
+    """
+
+    def __init__(self, memory: LazyMemory, rules: CaptureRules, echoes: Echoes) -> None:
+        check_capture(memory.get())
+        self._memory = memory
+        self._capture = AsyncCapture(rules, memory.timeout, LogOnce(f"capture into the {memory}"), echoes)
+        self._last: WeakKeyDictionary[ChatCompletionContext, LLMMessage] = WeakKeyDictionary()
+
+    async def take(self, context: ChatCompletionContext) -> None:
+        """Store the new messages of a context for the user of this moment."""
+        memory = self._memory.get().resolved()
+        messages = [one for one in await context_messages(context) if not is_injected(one)]
+        new = _since(messages, self._last.get(context))
+        if messages:
+            self._last[context] = messages[-1]
+        for at, message in enumerate(messages[len(messages) - len(new) :], len(messages) - len(new)):
+            if said := _utterance(message, messages[max(0, at - MAX_BEFORE) : at]):
+                await self._capture.take(memory, said)
+
+
+def _since(messages: Sequence[LLMMessage], last: LLMMessage | None) -> list[LLMMessage]:
+    """The messages after the last one that was seen, else the newest words to the model."""
+    if last is not None and any(one is last for one in messages):
+        return [*takewhile(lambda one: one is not last, reversed(messages))][::-1]
+    return [*takewhile(lambda one: isinstance(one, UserMessage), reversed(messages))][::-1]
+
+
+def _utterance(message: LLMMessage, before: Sequence[LLMMessage]) -> Utterance | None:
+    if isinstance(message, UserMessage):
+        role: Role = "user" if message.source == USER else "assistant"
+    elif isinstance(message, AssistantMessage):
+        role = "assistant"
+    else:
+        return None
+    others = tuple(clean_words(words(one)) for one in before if isinstance(one, UserMessage))
+    return Utterance(clean_words(words(message)), message.source, role, {"source": message.source}, others)

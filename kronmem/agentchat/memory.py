@@ -1,36 +1,137 @@
-"""KronMemory: AutoGen's Memory on a kronmem client.
+"""KronMemory: AutoGen's Memory on a kronmem client; its content as kronmem stores it, its dumped config.
 
 The method that the framework calls by itself, `update_context`, never fails a run; methods that users call raise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from autogen_core import CancellationToken, Component
-from autogen_core.memory import Memory, MemoryContent, MemoryQueryResult, UpdateContextResult
+from autogen_core.memory import Memory, MemoryContent, MemoryMimeType, MemoryQueryResult, UpdateContextResult
 from autogen_core.model_context import ChatCompletionContext
 from autogen_core.tools import BaseTool
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import Self
 
-from kronmem import AsyncClient, ConfigError, InvalidInputError, MemoryTools
+from kronmem import AsyncClient, ConfigError, Hit, InvalidInputError, MemoryTools
 from kronmem.agentchat import injection
-from kronmem.agentchat.cancellation import until_cancelled
-from kronmem.agentchat.config import KronMemoryConfig
-from kronmem.agentchat.content import as_content, as_metadata, as_text
-from kronmem.agentchat.context_capture import ContextCapture
-from kronmem.packs.capture import CaptureOption, capture_rules
+from kronmem.agentchat.injection import ContextCapture
+from kronmem.packs.capture import CaptureOption, CaptureWord, capture_rules
 from kronmem.packs.checks import check_limits
-from kronmem.packs.dumped_config import check_key, dumpable_url, key_variable
-from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.log_once import LogOnce
+from kronmem.packs.deadlines import LogOnce, load_engine_for, warm_up
+from kronmem.packs.memory import AsyncReadingMemory, KeyVariable, LazyMemory, check_key, dumpable_url, key_variable
 from kronmem.packs.no_echo import Echoes, Prompt
-from kronmem.packs.read_from import AsyncReadingMemory
-from kronmem.packs.tool_descriptions import TOOL_NAMES, ToolCoroutine, check_only
+from kronmem.packs.toolset import TOOL_NAMES, ToolCoroutine, check_only
 from kronmem.packs.turn_memory import TimeBudget, recall_for_turn
-from kronmem.packs.warmup import load_engine_for, warm_up
+
+# AutoGen's MemoryContent as kronmem stores it, and back. Pure; the caller's objects are never changed.
+
+TEXT, MARKDOWN, JSON = "text/plain", "text/markdown", "application/json"
+MIME_TYPE = "mime_type"
+"""The metadata key that keeps the type of content other than plain text."""
+OURS = "kronmem"
+"""The metadata key of recalled content that holds id, agent, type and scores. No user's key is called so."""
+
+
+def as_text(content: MemoryContent) -> str:
+    """The text to store or to ask: text as it is, JSON as text."""
+    inner: object = content.content
+    mime_type = _mime_type(content)
+    if mime_type == JSON:
+        return _json_text(inner)
+    if mime_type not in (TEXT, MARKDOWN):
+        raise InvalidInputError(f"memory keeps {TEXT}, {MARKDOWN} and {JSON}, not {mime_type}")
+    if not isinstance(inner, str):
+        raise InvalidInputError(f"{mime_type} must be a string, not {type(inner).__name__}")
+    return inner
+
+
+def as_metadata(content: MemoryContent) -> dict[str, JsonValue]:
+    """The metadata to store; keys that an earlier answer added are left out."""
+    given = cast("Mapping[str, JsonValue]", content.metadata or {})
+    kept = {name: value for name, value in given.items() if name not in (OURS, MIME_TYPE)}
+    mime_type = _mime_type(content)
+    return kept if mime_type == TEXT else {**kept, MIME_TYPE: mime_type}
+
+
+def as_content(hit: Hit) -> MemoryContent:
+    """A recalled memory as AutoGen knows it, with its own metadata and ours under "kronmem"."""
+    memory = hit.memory
+    theirs = {name: value for name, value in memory.metadata.items() if name not in (OURS, MIME_TYPE)}
+    mime_type = memory.metadata.get(MIME_TYPE)
+    content = _object(memory.content) if mime_type == JSON else None
+    ours: dict[str, JsonValue] = {
+        "id": memory.id,
+        "agent_id": memory.agent_id,
+        "memory_type": memory.memory_type,
+        "similarity": hit.similarity,
+        "confidence": hit.confidence,
+        "created_at": memory.created_at.isoformat() if memory.created_at else None,
+    }
+    return MemoryContent(
+        content=memory.content if content is None else content,
+        mime_type=mime_type if isinstance(mime_type, str) else MemoryMimeType.TEXT,
+        metadata={**theirs, OURS: ours},
+    )
+
+
+def _mime_type(content: MemoryContent) -> str:
+    # Compared by value: after a dump and a load it is a plain string, not the enum's member.
+    given = content.mime_type
+    return (given.value if isinstance(given, MemoryMimeType) else given).partition(";")[0].strip().lower()
+
+
+def _json_text(inner: object) -> str:
+    try:
+        if isinstance(inner, str):
+            json.loads(inner)
+            return inner
+        if isinstance(inner, dict):
+            return json.dumps(inner, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInputError("the content is not JSON") from None
+    raise InvalidInputError(f"JSON content must be an object or a string, not {type(inner).__name__}")
+
+
+def _object(text: str) -> dict[str, JsonValue] | None:
+    """The object in the text; None where it is other JSON, or no longer JSON after the user's redaction."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, JsonValue]", found) if isinstance(found, dict) else None
+
+
+# The config of a dumped memory: its arguments, and the variable that holds the key; never a key, never a password.
+
+
+class KronMemoryConfig(BaseModel):
+    """The arguments of a `KronMemory`, and the environment variable that holds the key where one is needed."""
+
+    # A misspelt field would widen the scope in silence, so it is refused; and a key that somebody wrote into a
+    # config by hand must not be shown by that very refusal.
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    agent_id: str
+    url: str | None = None
+    session_id: str | None = None
+    read_from: list[str] = Field(default_factory=list[str])
+    limit: int = 5
+    threshold: float | None = None
+    timeout: float = 2.0
+    capture: CaptureWord = False
+    api_key_env: KeyVariable | None = None
+
+
+class ToolConfig(KronMemoryConfig):
+    """A memory and the prefix of the tool's name."""
+
+    prefix: str = ""
 
 
 class KronMemory(Memory, Component[KronMemoryConfig]):
@@ -118,7 +219,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         await injection.show(context, self, "")  # first: one user's block is not shown to the next
         memory = self.agent_memory.resolved()
         injection.strip(context)
-        asked = injection.question(await injection.messages(context))
+        asked = injection.question(await injection.context_messages(context))
         if not asked:
             return []
         prompt = Prompt(await injection.prompt(context))
@@ -233,3 +334,33 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
     @classmethod
     def _from_config(cls, config: KronMemoryConfig) -> Self:
         return cls.from_config(config)
+
+
+# AutoGen's cancellation token, honoured.
+
+T = TypeVar("T")
+
+
+async def until_cancelled(work: Coroutine[object, object, T], token: CancellationToken | None) -> T:
+    """Await the work; cancelling the token ends it at once with CancelledError, and so does cancelling the caller.
+
+    The work is cancelled too, but not waited for: a thread of it may go on to its end.
+    """
+    if token is None:
+        return await work
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(asyncio.wait([task]))
+    token.link_future(waiting)
+    try:
+        await waiting
+    except asyncio.CancelledError:
+        task.add_done_callback(_forget)
+        task.cancel()
+        raise
+    return task.result()
+
+
+def _forget(task: asyncio.Task[object]) -> None:
+    """Take the result of a task that nobody waits for, or asyncio would complain of an exception never retrieved."""
+    if not task.cancelled():
+        task.exception()

@@ -15,11 +15,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import Self
 
-from kronmem.agentchat.cancellation import until_cancelled
-from kronmem.agentchat.config import ToolConfig
-from kronmem.agentchat.memory import KronMemory
-from kronmem.packs import tool_descriptions
-from kronmem.packs.tool_descriptions import DESCRIPTIONS, ToolCoroutine, ToolName, tool_names
+from kronmem.agentchat.memory import KronMemory, ToolConfig, until_cancelled
+from kronmem.packs import toolset
+from kronmem.packs.toolset import DESCRIPTIONS, ToolCoroutine, ToolName, tool_names
 
 # SkipValidation: the schema tells a model the types, and kronmem's functions coerce the values that it sends.
 
@@ -39,23 +37,23 @@ class _Args(BaseModel):
 class RememberArgs(_Args):
     """The arguments of remember."""
 
-    content: SkipValidation[str] = Field(description=tool_descriptions.CONTENT)
-    memory_type: SkipValidation[str] = Field(default="fact", description=tool_descriptions.TYPE)
-    key: SkipValidation[str | None] = Field(default=None, description=tool_descriptions.KEY)
+    content: SkipValidation[str] = Field(description=toolset.CONTENT)
+    memory_type: SkipValidation[str] = Field(default="fact", description=toolset.TYPE)
+    key: SkipValidation[str | None] = Field(default=None, description=toolset.KEY)
 
 
 class RecallArgs(_Args):
     """The arguments of recall."""
 
-    query: SkipValidation[str] = Field(description=tool_descriptions.QUERY)
-    limit: SkipValidation[int] = Field(default=5, description=tool_descriptions.LIMIT)
-    days: SkipValidation[int | None] = Field(default=None, description=tool_descriptions.DAYS)
+    query: SkipValidation[str] = Field(description=toolset.QUERY)
+    limit: SkipValidation[int] = Field(default=5, description=toolset.LIMIT)
+    days: SkipValidation[int | None] = Field(default=None, description=toolset.DAYS)
 
 
 class ForgetArgs(_Args):
     """The arguments of forget."""
 
-    memory_id: SkipValidation[str] = Field(description=tool_descriptions.MEMORY_ID)
+    memory_id: SkipValidation[str] = Field(description=toolset.MEMORY_ID)
 
 
 class ToolAnswer(BaseModel):

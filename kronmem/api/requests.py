@@ -19,8 +19,8 @@ from pydantic import (
 )
 from pydantic_core import from_json, to_json
 
-from kronmem.api import ids, limits
-from kronmem.api.validators import DeferredModel, Validator
+from kronmem.api import rules
+from kronmem.api.rules import DeferredModel, Validator
 from kronmem.models import Fill
 
 T = TypeVar("T")
@@ -35,13 +35,13 @@ _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
 
 def valid_id(value: str) -> str:
     """Accept an id of an agent, session, memory or key; `ValueError` if it could not stand alone in a path."""
-    if problem := ids.id_problem(value):
+    if problem := rules.id_problem(value):
         raise ValueError(f"an id {problem}")
     return value
 
 
 def _storable(value: str) -> str:
-    if problem := ids.text_problem(value):
+    if problem := rules.text_problem(value):
         raise ValueError(f"text {problem}")
     return value
 
@@ -65,7 +65,7 @@ def at_most(most: int) -> BeforeValidator:
 
 def _newest(value: object) -> object:
     """The tags of an exported memory, as many as one may have: kronmem 0.2 let them grow without bound."""
-    return value[-limits.MAX_TAGS :] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType] -- from JSON
+    return value[-rules.MAX_TAGS :] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType] -- from JSON
 
 
 def _bounded(size: int, value: T) -> T:
@@ -81,11 +81,11 @@ def _bounded(size: int, value: T) -> T:
 
 
 def _metadata(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return _bounded(limits.MAX_SERVED_METADATA, value)
+    return _bounded(rules.MAX_SERVED_METADATA, value)
 
 
 def _state(value: JsonValue) -> JsonValue:
-    return _bounded(limits.MAX_SERVED_STATE, value)
+    return _bounded(rules.MAX_SERVED_STATE, value)
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -97,21 +97,21 @@ def _in_utc(value: datetime) -> datetime:
 
 
 Id = Annotated[str, AfterValidator(valid_id)]
-MemoryId = Annotated[str, Field(pattern=ids.UUID_PATTERN), AfterValidator(str.lower)]
-Content = Annotated[str, Field(min_length=1, max_length=limits.MAX_SERVED_CONTENT), AfterValidator(_not_blank)]
-Query = Annotated[str, Field(max_length=limits.MAX_SERVED_CONTENT), AfterValidator(_storable)]
-Type = Annotated[str, Field(min_length=1, max_length=limits.MAX_TYPE), AfterValidator(_storable)]
-Tag = Annotated[str, Field(min_length=1, max_length=limits.MAX_SERVED_TAG), AfterValidator(_storable)]
-Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.MAX_TAGS), at_most(limits.MAX_TAGS)]
-Description = Annotated[str, Field(max_length=limits.MAX_DESCRIPTION), AfterValidator(_storable)]
-Key = Annotated[str, Field(min_length=1, max_length=limits.MAX_KEY), AfterValidator(_not_blank)]
+MemoryId = Annotated[str, Field(pattern=rules.UUID_PATTERN), AfterValidator(str.lower)]
+Content = Annotated[str, Field(min_length=1, max_length=rules.MAX_SERVED_CONTENT), AfterValidator(_not_blank)]
+Query = Annotated[str, Field(max_length=rules.MAX_SERVED_CONTENT), AfterValidator(_storable)]
+Type = Annotated[str, Field(min_length=1, max_length=rules.MAX_TYPE), AfterValidator(_storable)]
+Tag = Annotated[str, Field(min_length=1, max_length=rules.MAX_SERVED_TAG), AfterValidator(_storable)]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=rules.MAX_TAGS), at_most(rules.MAX_TAGS)]
+Description = Annotated[str, Field(max_length=rules.MAX_DESCRIPTION), AfterValidator(_storable)]
+Key = Annotated[str, Field(min_length=1, max_length=rules.MAX_KEY), AfterValidator(_not_blank)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_metadata)]
-Limit = Annotated[int, Field(ge=1, le=limits.MAX_HITS)]
+Limit = Annotated[int, Field(ge=1, le=rules.MAX_HITS)]
 Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 Excluded = Annotated[
-    tuple[Annotated[str, Field(pattern=ids.UUID_PATTERN)], ...],
-    Field(max_length=limits.MAX_EXCLUDED),
-    at_most(limits.MAX_EXCLUDED),
+    tuple[Annotated[str, Field(pattern=rules.UUID_PATTERN)], ...],
+    Field(max_length=rules.MAX_EXCLUDED),
+    at_most(rules.MAX_EXCLUDED),
 ]
 
 
@@ -154,8 +154,8 @@ class RememberRequest(RequestModel):
     session_id: Id | None = None
     metadata: Metadata | None = None
     tags: Tags | None = None
-    ttl_days: Annotated[int, Field(ge=1, le=limits.MAX_TTL_DAYS)] | None = None
-    ttl_seconds: Annotated[int, Field(ge=limits.MIN_TTL_SECONDS, le=limits.MAX_TTL_SECONDS)] | None = None
+    ttl_days: Annotated[int, Field(ge=1, le=rules.MAX_TTL_DAYS)] | None = None
+    ttl_seconds: Annotated[int, Field(ge=rules.MIN_TTL_SECONDS, le=rules.MAX_TTL_SECONDS)] | None = None
     pinned: bool = False
     role: Role | None = None
     key: Key | None = None
@@ -165,8 +165,8 @@ class RememberRequest(RequestModel):
     def reserved(self) -> tuple[ReservedMetadata, dict[str, JsonValue]]:
         """The reserved object, which wins over the fields around it, and the metadata without it."""
         metadata = dict(self.metadata or {})
-        if isinstance(metadata.get(ids.RESERVED), dict):
-            return validator(ReservedMetadata).python(metadata.pop(ids.RESERVED)), metadata
+        if isinstance(metadata.get(rules.RESERVED), dict):
+            return validator(ReservedMetadata).python(metadata.pop(rules.RESERVED)), metadata
         return ReservedMetadata(), metadata
 
 
@@ -174,7 +174,7 @@ class BatchRequest(RequestModel):
     """Memories to store together, all or none."""
 
     memories: Annotated[
-        tuple[RememberRequest, ...], Field(min_length=1, max_length=limits.MAX_BATCH), at_most(limits.MAX_BATCH)
+        tuple[RememberRequest, ...], Field(min_length=1, max_length=rules.MAX_BATCH), at_most(rules.MAX_BATCH)
     ]
 
 
@@ -202,7 +202,7 @@ class RestoreRequest(RequestModel):
     """Exported memories to keep as they were, the oldest first, all or none."""
 
     memories: Annotated[
-        tuple[RestoredMemory, ...], Field(min_length=1, max_length=limits.MAX_BATCH), at_most(limits.MAX_BATCH)
+        tuple[RestoredMemory, ...], Field(min_length=1, max_length=rules.MAX_BATCH), at_most(rules.MAX_BATCH)
     ]
 
 
@@ -267,7 +267,7 @@ class ListRequest(RequestModel):
 
     page: Annotated[int, Field(ge=1, le=1_000_000_000)] = 1
     per_page: Limit = 20
-    limit: Annotated[int, Field(ge=1, le=limits.MAX_PAGE)] | None = None
+    limit: Annotated[int, Field(ge=1, le=rules.MAX_PAGE)] | None = None
     offset: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
     memory_type: Type | None = None
     search: Annotated[str, Field(max_length=1000), AfterValidator(_storable)] | None = None
@@ -302,7 +302,7 @@ class UpdateRequest(RequestModel):
     tags: Tags | None = None
     metadata: Metadata | None = None
     pinned: bool | None = None
-    ttl_days: Annotated[int, Field(ge=0, le=limits.MAX_TTL_DAYS)] | None = None
+    ttl_days: Annotated[int, Field(ge=0, le=rules.MAX_TTL_DAYS)] | None = None
 
 
 class AgentRequest(RequestModel):

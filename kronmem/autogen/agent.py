@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from kronmem import AgentMemory, Client, ConfigError
 from kronmem.autogen.attach import attach
 from kronmem.autogen.classic import Agent, ConversableAgent
-from kronmem.autogen.default_client import give_back, take_client
 from kronmem.autogen.messages import Message, is_traffic
 from kronmem.autogen.recall import CONTEXT_LIMIT, MOST_LOADING, ContextHook
-from kronmem.packs.bounded_call import bounded, bounded_thread
+from kronmem.packs.block import fence_context, without_blocks
 from kronmem.packs.capture import CaptureOption
 from kronmem.packs.checks import ReadFrom, check_blocking
-from kronmem.packs.injected_block import fence_context, without_blocks
-from kronmem.packs.log_once import LogOnce
-from kronmem.packs.warmup import is_cold, load_engine, warm_up
+from kronmem.packs.deadlines import LogOnce, bounded, bounded_thread, is_cold, load_engine, warm_up
 
 
 def _primed(
@@ -171,3 +169,33 @@ def _check_one(memory: AgentMemory | None, agent_id: str | Callable[[], str] | N
     check_blocking(memory)
     if callable(agent_id) or agent_id != memory.agent_id:
         raise ConfigError(f"agent_id= names another agent than the {memory}: pass one of them")
+
+
+# One client for the default store of this process, however many agents use it.
+
+_lock = threading.Lock()
+_shared: dict[object, tuple[Client, int]] = {}
+"""By the identity of the store: the client, and how many agents have not closed it."""
+
+
+def take_client() -> Client:
+    """The client of the default store, made at the first call; opens nothing."""
+    made = Client()
+    with _lock:
+        client, users = _shared.get(made.store, (made, 0))
+        if client.closed:  # by somebody who took it for their own
+            client, users = made, 0
+        _shared[made.store] = (client, users + 1)
+        return client
+
+
+def give_back(client: Client) -> None:
+    """Close the client when nobody uses it any more."""
+    with _lock:
+        shared, users = _shared.get(client.store, (None, 0))
+        if shared is client:
+            if users > 1:
+                _shared[client.store] = (client, users - 1)
+                return
+            del _shared[client.store]
+    client.close()

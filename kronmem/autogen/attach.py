@@ -9,15 +9,13 @@ from weakref import WeakKeyDictionary, ref
 
 from kronmem import AgentMemory, ConfigError
 from kronmem.autogen.capture import CaptureHooks, speaker_of
-from kronmem.autogen.classic import Agent, ConversableAgent, Team, members
+from kronmem.autogen.classic import Agent, ConversableAgent, Team, members, wrap
 from kronmem.autogen.messages import Message
 from kronmem.autogen.recall import BEFORE_REPLY, RecallHook
-from kronmem.autogen.wrapping import wrap
 from kronmem.packs.capture import Capture, CaptureOption, CaptureRules, capture_rules
 from kronmem.packs.checks import ReadFrom, check_blocking, check_capture, check_limits, check_read_from, check_ttl_days
-from kronmem.packs.log_once import LogOnce
+from kronmem.packs.deadlines import LogOnce, warm_up
 from kronmem.packs.no_echo import Echoes
-from kronmem.packs.warmup import warm_up
 
 _BEFORE_SEND = "process_message_before_send"
 

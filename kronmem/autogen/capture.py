@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
 
-from kronmem.autogen.chat_identity import Chat, chat_of
 from kronmem.autogen.classic import Agent, ConversableAgent, group_of
-from kronmem.autogen.messages import Message, words
+from kronmem.autogen.messages import Chat, Message, chat_of, words
 from kronmem.packs.capture import MAX_BEFORE, Capture, Role, Utterance
 
 NOTHING = Utterance("", "", "user")

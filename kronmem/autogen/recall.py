@@ -11,12 +11,10 @@ from types import MappingProxyType
 from kronmem import AgentMemory, Hit
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.messages import Message, question, text
-from kronmem.packs.bounded_call import attempt, bounded_thread
-from kronmem.packs.injected_block import fence_context, render_block
-from kronmem.packs.log_once import LogOnce
+from kronmem.packs.block import fence_context, render_block
+from kronmem.packs.deadlines import LogOnce, attempt, bounded_thread, is_cold, load_engine
+from kronmem.packs.memory import recall_beside
 from kronmem.packs.no_echo import Echoes, Prompt, recall_fresh
-from kronmem.packs.read_from import recall_beside
-from kronmem.packs.warmup import is_cold, load_engine
 
 BEFORE_REPLY = "process_all_messages_before_reply"
 MAX_TURNS = 256

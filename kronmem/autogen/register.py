@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, TypeAlias, overload
+from functools import partial, update_wrapper
+from typing import Any, TypeAlias, cast, overload
 from weakref import WeakKeyDictionary
 
+from anyio import to_thread
+
 from kronmem import AgentMemory, AsyncAgentMemory, ConfigError, MemoryTools, memory_tools
-from kronmem.autogen.classic import ConversableAgent, Team, group_of, members, register_function
-from kronmem.autogen.tool_threads import run_as_before, run_in_threads
-from kronmem.autogen.transitions import check_group
-from kronmem.packs.tool_descriptions import TOOL_NAMES, ToolCoroutine, ToolName, check_only, tool_names
+from kronmem.autogen.classic import Agent, ConversableAgent, GroupChat, Team, group_of, members, register_function
+from kronmem.packs.toolset import TOOL_NAMES, ToolCoroutine, ToolName, check_only, tool_names
 
 AnyMemory: TypeAlias = "AgentMemory | AsyncAgentMemory"
 Only: TypeAlias = tuple[ToolName, ...]
@@ -261,3 +261,82 @@ def _taken(name: str, memory: AnyMemory | None, agent: ConversableAgent) -> Conf
         "Pass a prefix, such as prefix='private_', to give this memory tools of its own; or serve many users with one "
         "memory, client.agent(current_user.get); or only read a second one: attach_memory(…, read_from=[…])"
     )
+
+
+# Who may speak after whom in a group chat, as far as tools depend on it.
+
+
+def check_group(
+    group: GroupChat, callers: list[ConversableAgent], executor: ConversableAgent, add: bool
+) -> list[ConversableAgent]:
+    """The callers with tool calls that reach the executor; `ConfigError` where the chat would end or go astray."""
+    if executor not in group.agents:
+        raise ConfigError(f"the executor {executor.name!r} is not in the group chat: add it to GroupChat(agents=…)")
+    if not group.func_call_filter and group.speaker_selection_method == "round_robin":
+        raise ConfigError("func_call_filter=False with round_robin hands tool calls to whoever is next: leave it True")
+    # An executor with a model of its own calls tools only where it may speak twice in a row.
+    callers = [one for one in callers if one is not executor or _may_repeat(group, one)]
+    missing = _missing(group, callers, executor)
+    if missing and not add:
+        raise ConfigError(
+            f"the group chat's speaker transitions would end it after a tool call: {', '.join(missing)} "
+            "(allow these, or pass add_transitions=True)"
+        )
+    if missing:
+        _allow(group, callers, executor)
+    return callers
+
+
+def _allowed(group: GroupChat) -> dict[Agent, list[Agent]]:
+    # AutoGen's annotation says that the keys are names. They are agents.
+    return cast("dict[Agent, list[Agent]]", group.allowed_speaker_transitions_dict)
+
+
+def _may_repeat(group: GroupChat, agent: Agent) -> bool:
+    return agent in _allowed(group).get(agent, ())
+
+
+def _missing(group: GroupChat, callers: list[ConversableAgent], executor: ConversableAgent) -> list[str]:
+    allowed = _allowed(group)
+    to = [f"{one.name} → {executor.name}" for one in callers if executor not in allowed.get(one, ())]
+    back = [] if allowed.get(executor) else [f"{executor.name} → anybody"]
+    return to + back
+
+
+def _allow(group: GroupChat, callers: list[ConversableAgent], executor: ConversableAgent) -> None:
+    """Allow both ways, in the table itself: a manager runs on a copy of its group that shares nothing but this."""
+    allowed = _allowed(group)
+    for caller in callers:
+        for first, then in ((caller, executor), (executor, caller)):
+            others = allowed.setdefault(first, [])
+            if then not in others:
+                allowed[first] = [*others, then]
+
+
+# Runs blocking tools of ours in a thread when a chat is awaited: AutoGen would run them in the event loop.
+
+_METHOD = "a_execute_function"
+
+
+def run_in_threads(executor: ConversableAgent, is_blocking: Callable[[str], bool]) -> None:
+    """Put it on the executor, as AutoGen provides for; other functions are executed as before."""
+    if hasattr(vars(executor).get(_METHOD), "kronmem_threads"):
+        return
+    awaited: Callable[..., Any] = getattr(executor, _METHOD)
+
+    async def a_execute_function(func_call: dict[str, Any], *args: Any, **options: Any) -> Any:
+        if not is_blocking(func_call.get("name", "")):
+            return await awaited(func_call, *args, **options)
+        # The thread has the caller's context, and is not for long: a tool ends by its timeout.
+        work = partial(executor.execute_function, func_call, *args, **options)
+        return await to_thread.run_sync(work, abandon_on_cancel=True)
+
+    update_wrapper(a_execute_function, awaited)
+    a_execute_function.kronmem_threads = True  # type: ignore[attr-defined] # found again above
+    setattr(executor, _METHOD, a_execute_function)
+
+
+def run_as_before(executor: ConversableAgent) -> None:
+    """Take it away again, unless somebody else has wrapped the method since."""
+    if hasattr(vars(executor).get(_METHOD), "kronmem_threads"):
+        delattr(executor, _METHOD)

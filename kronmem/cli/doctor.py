@@ -89,7 +89,7 @@ def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding
 
 def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Iterator[Finding]:
     if chosen.scheme in ("postgresql", "postgres"):
-        from kronmem.engine.postgres.check import examine  # needs the extra, which the client has asked for
+        from kronmem.engine.postgres.schema import examine  # needs the extra, which the client has asked for
 
         seen = examine(chosen.url)
         yield from (Finding(look.what, look.words, look.ok) for look in seen.looks)
@@ -151,14 +151,14 @@ def _file(path: Path) -> Finding:
 
 
 def _is_older(path: Path) -> bool:
-    from kronmem.engine.sqlite.check import is_older
+    from kronmem.engine.sqlite.schema import is_older
 
     return is_older(str(path))
 
 
 def _damaged(path: Path) -> Iterator[Finding]:
     """Memories that lists and recalls leave out because their rows cannot be read."""
-    from kronmem.engine.sqlite.check import damaged
+    from kronmem.engine.sqlite.schema import damaged
 
     try:
         found = damaged(str(path))
@@ -172,7 +172,7 @@ def _damaged(path: Path) -> Iterator[Finding]:
 
 def _background(chosen: settings.Settings) -> Iterator[Finding]:
     """How far indexing and embedding are."""
-    from kronmem.engine.progress import progress
+    from kronmem.engine.embedding import progress
 
     store = _store(chosen)
     try:

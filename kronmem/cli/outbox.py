@@ -46,8 +46,8 @@ def waiting() -> dict[str, int]:
     path = settings.home() / "outbox.db"
     if not path.exists():
         return {}
+    from kronmem.outbox.file import Lane
     from kronmem.outbox.queue import OutboxFile
-    from kronmem.outbox.queue_file import Lane
 
     file = OutboxFile(str(path))
     try:

@@ -37,8 +37,7 @@ from kronmem import (
     TransportError,
     UnsupportedError,
 )
-from kronmem.api.ids import RESERVED
-from kronmem.api.limits import MAX_TAGS
+from kronmem.api.rules import MAX_TAGS, RESERVED
 from kronmem.cli import connection, printing
 from kronmem.core import inputs
 

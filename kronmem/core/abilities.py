@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from kronmem.api.version import HEADER
-from kronmem.core.status_errors import has_no_route
+from kronmem.api.rules import VERSION_HEADER
+from kronmem.core.policy import has_no_route
 from kronmem.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from kronmem.core.calls import MemoryChange
-    from kronmem.core.steps import Asker, Flow
-    from kronmem.core.wire import Call, Reply
+    from kronmem.core.wire import Asker, Call, Flow, Reply
     from kronmem.models import Memory
 
 T = TypeVar("T")
@@ -111,7 +110,7 @@ class RemoteService:
 
     def learn(self, reply: Reply) -> None:
         """Note the kind of the service that a reply shows."""
-        header = reply.headers.get(HEADER)
+        header = reply.headers.get(VERSION_HEADER)
         if header is None:
             self.is_vendor = self.is_vendor or (self.version is None and self.vendor.wrote(reply))
         elif header != self._header:

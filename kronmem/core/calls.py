@@ -12,11 +12,11 @@ from urllib.parse import quote
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from kronmem.api import ids, limits, paths
+from kronmem.api import paths, rules
 from kronmem.api.replies import RestoreReply
-from kronmem.api.validators import DeferredModel, Validator
-from kronmem.core import bodies, inputs, memory_json
-from kronmem.core.filters import MemoryFilter, keep, memory_filter
+from kronmem.api.rules import DeferredModel, Validator
+from kronmem.core import inputs, memory_json
+from kronmem.core.inputs import MemoryFilter, keep, memory_filter
 from kronmem.core.wire import Call, Repeat, Reply, parse_json
 from kronmem.errors import InvalidInputError, NotFoundError
 from kronmem.models import AgentInfo, Erasure, Fill, Health, Hit, Memory, Session
@@ -60,12 +60,12 @@ class Draft:
     def changed(self, change: Callable[[str], str]) -> Draft:
         """The same memory with every text in it changed."""
         metadata = cast("dict[str, JsonValue]", _changed(self.metadata, change))
-        content = inputs.text(change(self.content), "the redacted content")
+        content = inputs.checked_text(change(self.content), "the redacted content")
         return replace(self, content=content, tags=_changed_tags(self.tags, change), metadata=metadata)
 
     def fields(self) -> dict[str, JsonValue]:
         """The body of the request that stores it."""
-        return bodies.remember_fields(
+        return memory_json.remember_fields(
             self.content,
             self.memory_type,
             self.client_id,
@@ -106,12 +106,12 @@ def draft(
     return Draft(
         inputs.identifier(agent_id, "agent_id"),
         client_id,
-        inputs.text(content, "content"),
+        inputs.checked_text(content, "content"),
         inputs.memory_type(memory_type),
         inputs.session(session_id),
         inputs.ttl(ttl_days, ttl_seconds),
         bool(pinned),
-        inputs.tags(tags),
+        inputs.checked_tags(tags),
         inputs.metadata(metadata),
         inputs.role(role),
         inputs.key(key),
@@ -217,9 +217,9 @@ def recall(
     """Find the memories closest to a question."""
     inputs.limit(limit, most)
     threshold = inputs.threshold(threshold)
-    text = inputs.text(query, "query")
+    text = inputs.checked_text(query, "query")
     known, fill = inputs.excluded(exclude), inputs.fill(fill)
-    body = bodies.recall_body(
+    body = memory_json.recall_body(
         text, limit, within, threshold, count_access=bool(count_access), exclude=known, fill=fill, told=told
     )
     asked = RecallQuery(agent_id, query, limit, within, threshold)
@@ -247,9 +247,9 @@ def inject_context(
         inputs.whole(max_chars, "max_chars", 1, 10_000_000)
     inputs.limit(limit, most)
     # Nothing in particular may be asked here: that is a question too.
-    text = ids.GENERAL_QUERY if inputs.blank(query) else inputs.text(query, "query")
+    text = rules.GENERAL_QUERY if inputs.blank(query) else inputs.checked_text(query, "query")
     known, fill = inputs.excluded(exclude), inputs.fill(fill)
-    body = bodies.recall_body(text, limit, within, exclude=known, fill=fill, told=told)
+    body = memory_json.recall_body(text, limit, within, exclude=known, fill=fill, told=told)
     asked = ContextQuery(RecallQuery(agent_id, text, limit, within, None), [], max_chars, bool(fill))
 
     def parse(reply: Reply) -> str:
@@ -270,7 +270,7 @@ def page(
     if within.session_id is not None:
         query.append(("session_id", within.session_id))
     query += [("tag", tag) for tag in within.tags]
-    query += bodies.times(within).items()
+    query += memory_json.times(within).items()
     if history:
         query.append(("history", "true"))
     if after is not None:
@@ -313,7 +313,7 @@ class MemoryChange:
         """The same changes with every text in them changed."""
         metadata = cast("dict[str, JsonValue] | None", _changed(self.metadata, change))
         tags = None if self.tags is None else _changed_tags(self.tags, change)
-        content = None if self.content is None else inputs.text(change(self.content), "the redacted content")
+        content = None if self.content is None else inputs.checked_text(change(self.content), "the redacted content")
         return replace(self, content=content, tags=tags, metadata=metadata)
 
     def fields(self) -> dict[str, JsonValue]:
@@ -340,12 +340,12 @@ def change(
 ) -> MemoryChange:
     """Check everything an update takes."""
     changed = MemoryChange(
-        None if content is None else inputs.text(content, "content"),
+        None if content is None else inputs.checked_text(content, "content"),
         inputs.optional_type(memory_type),
-        None if tags is None else inputs.tags(tags),
+        None if tags is None else inputs.checked_tags(tags),
         None if metadata is None else inputs.metadata(metadata),
         None if pinned is None else bool(pinned),
-        None if ttl_days is None else inputs.whole(ttl_days, "ttl_days", 0, limits.MAX_TTL_DAYS),
+        None if ttl_days is None else inputs.whole(ttl_days, "ttl_days", 0, rules.MAX_TTL_DAYS),
     )
     if changed == MemoryChange():
         raise InvalidInputError(
@@ -400,20 +400,20 @@ def restore(agent_id: str, memories: Sequence[Memory]) -> Call[int]:
 def restorable(memory: Memory) -> Memory:
     """A memory with as many tags as it may have: kronmem 0.2 let them grow without bound."""
     inputs.free_of_reserved(memory.metadata)
-    if len(memory.tags) <= limits.MAX_TAGS:
+    if len(memory.tags) <= rules.MAX_TAGS:
         return memory
-    return memory.model_copy(update={"tags": memory.tags[-limits.MAX_TAGS :]})
+    return memory.model_copy(update={"tags": memory.tags[-rules.MAX_TAGS :]})
 
 
 def redacted(memory: Memory, change: Callable[[str], str]) -> Memory:
     """A memory with every text in it changed."""
     metadata, tags = _changed(memory.metadata, change), _changed_tags(memory.tags, change)
-    content = inputs.text(change(memory.content), "the redacted content")
+    content = inputs.checked_text(change(memory.content), "the redacted content")
     return memory.model_copy(update={"content": content, "tags": tags, "metadata": metadata})
 
 
 def _changed_tags(tags: Iterable[str], change: Callable[[str], str]) -> tuple[str, ...]:
-    return inputs.tags([change(tag) for tag in tags])
+    return inputs.checked_tags([change(tag) for tag in tags])
 
 
 def _memory(path: str, memory_id: str) -> str:
@@ -466,7 +466,7 @@ def description(
         "metadata": None if metadata is None else inputs.agent_metadata(metadata),
     }
     if text is not None and not inputs.blank(text):  # which takes a description away
-        inputs.text(text, "description", limits.MAX_DESCRIPTION)
+        inputs.checked_text(text, "description", rules.MAX_DESCRIPTION)
     return {name: _changed(value, change) for name, value in given.items() if value is not None}
 
 
@@ -515,7 +515,7 @@ class _Up(DeferredModel):
 
 
 _UP = Validator(_Up)
-_MAX_BYTES = ("max_bytes", str(limits.PAGE_BYTES))
+_MAX_BYTES = ("max_bytes", str(rules.PAGE_BYTES))
 _OBJECT = Validator(dict[str, object])
 _ERASURE = Validator(Erasure)
 _RESTORED_REPLY = Validator(RestoreReply)

@@ -11,14 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kronmem.core import bodies
+from kronmem.core import memory_json
 from kronmem.core.abilities import RemoteService
-from kronmem.core.circuit_breaker import Breaker
-from kronmem.core.retries import LOST, RETRYABLE, Retry, RetryBudget, unheard
-from kronmem.core.retry_after import retry_after
-from kronmem.core.status_errors import read
-from kronmem.core.steps import Event, Flow, Local, Pause, Step, local
-from kronmem.core.wire import UNAVAILABLE, Call, Repeat, Reply, no_agent
+from kronmem.core.policy import LOST, RETRYABLE, Breaker, Retry, RetryBudget, read, retry_after, unheard
+from kronmem.core.wire import UNAVAILABLE, Call, Event, Flow, Local, Pause, Repeat, Reply, Step, local, no_agent
 from kronmem.errors import DeadlineError, TransportError, status_class
 
 __all__ = [
@@ -47,7 +43,7 @@ class Link:
     retry: Retry = field(default_factory=Retry)
     breaker: Breaker = field(default_factory=Breaker)
     budget: RetryBudget = field(default_factory=RetryBudget)
-    most_hits: int = bodies.MOST_HITS
+    most_hits: int = memory_json.MOST_HITS
 
     @property
     def address(self) -> str:

@@ -1,4 +1,4 @@
-"""The checks of arguments before anything is sent.
+"""The checks of arguments before anything is sent; the bounds of a read, the options that shells share, `redact=`.
 
 Every argument that reaches a service passes through here once. The rules are the strictest of the services we
 talk to: an argument that is accepted embedded is accepted by Kronvex too, and none that makes it answer 500 leaves.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, datetime, timedelta, timezone
-from typing import TypeVar, cast
+from typing import TypedDict, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from kronmem.api import ids, limits
+from kronmem.api import rules
 from kronmem.errors import ConfigError, InvalidInputError
-from kronmem.models import Fill
+from kronmem.models import Fill, Hit, Memory
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ def identifier(value: str, what: str) -> str:
     """Accept an id that can stand in a path, a header and a database alike."""
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a string, not {_kind(value)}")
-    if problem := ids.id_problem(value):
+    if problem := rules.id_problem(value):
         raise InvalidInputError(f"{what} {problem}")
     return value
 
@@ -64,8 +65,8 @@ def excluded(values: Iterable[str]) -> tuple[str, ...]:
     if values == ():
         return ()
     found = tuple(dict.fromkeys(strings(values, "exclude", of="memory ids")))
-    if len(found) > limits.MAX_EXCLUDED:
-        raise InvalidInputError(f"{len(found)} ids were given to exclude; at most {limits.MAX_EXCLUDED} are allowed")
+    if len(found) > rules.MAX_EXCLUDED:
+        raise InvalidInputError(f"{len(found)} ids were given to exclude; at most {rules.MAX_EXCLUDED} are allowed")
     for one in found:
         if not isinstance(one, str) or not _UUID.fullmatch(one):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
             shown = repr(one) if isinstance(one, str) else _kind(one)  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
@@ -80,7 +81,7 @@ def fill(value: Fill) -> Fill:
     return value if value == "profile" else bool(value)
 
 
-def text(value: str, what: str, most: int = limits.MAX_CONTENT) -> str:
+def checked_text(value: str, what: str, most: int = rules.MAX_CONTENT) -> str:
     """Accept text that every service can store."""
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a string, not {_kind(value)}")
@@ -88,7 +89,7 @@ def text(value: str, what: str, most: int = limits.MAX_CONTENT) -> str:
         raise InvalidInputError(f"{what} must not be empty")
     if len(value) > most:
         raise InvalidInputError(f"{what} is {len(value)} characters long; at most {most} are allowed")
-    if problem := ids.text_problem(value):
+    if problem := rules.text_problem(value):
         raise InvalidInputError(f"{what} {problem}")
     return value
 
@@ -105,7 +106,7 @@ def session(value: str | None) -> str | None:
 
 def memory_type(value: str) -> str:
     """Accept any type name, known or not, that fits the service's column."""
-    return text(value, "memory_type", limits.MAX_TYPE)
+    return checked_text(value, "memory_type", rules.MAX_TYPE)
 
 
 def optional_type(value: str | None) -> str | None:
@@ -113,18 +114,18 @@ def optional_type(value: str | None) -> str | None:
     return None if value is None else memory_type(value)
 
 
-def tags(values: Iterable[str]) -> tuple[str, ...]:
+def checked_tags(values: Iterable[str]) -> tuple[str, ...]:
     """Accept tags, each once, in the order given. A bare string is refused: it would become its letters."""
     if values == ():
         return ()
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"tags must be a list of strings, not one string: tags=[{values!r}]")
     try:
-        found = tuple(dict.fromkeys(text(tag, "a tag", limits.MAX_TAG) for tag in values))
+        found = tuple(dict.fromkeys(checked_text(tag, "a tag", rules.MAX_TAG) for tag in values))
     except TypeError:
         raise InvalidInputError("tags must be a list of strings") from None
-    if len(found) > limits.MAX_TAGS:
-        raise InvalidInputError(f"{len(found)} tags were given; at most {limits.MAX_TAGS} are allowed")
+    if len(found) > rules.MAX_TAGS:
+        raise InvalidInputError(f"{len(found)} tags were given; at most {rules.MAX_TAGS} are allowed")
     return found
 
 
@@ -141,15 +142,15 @@ def strings(values: Iterable[T], what: str, of: str = "strings") -> list[T]:
 
 def role(value: str | None) -> str | None:
     """Accept who said a memory, or nobody."""
-    if value is not None and value not in ids.ROLES:
+    if value is not None and value not in rules.ROLES:
         shown = repr(value) if isinstance(value, str) else _kind(value)  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise InvalidInputError(f"role must be one of {', '.join(ids.ROLES)} or None, not {shown}")
+        raise InvalidInputError(f"role must be one of {', '.join(rules.ROLES)} or None, not {shown}")
     return value
 
 
 def key(value: str | None) -> str | None:
     """Accept the key that a memory is about, or none."""
-    return None if value is None else text(value, "key", limits.MAX_KEY)
+    return None if value is None else checked_text(value, "key", rules.MAX_KEY)
 
 
 def moment(value: datetime | str | None, what: str) -> datetime | None:
@@ -215,9 +216,9 @@ def ttl(days: int | None, seconds: int | None) -> dict[str, int]:
     """Accept a lifetime in days or seconds; both may be given, and seconds win, as at the service."""
     given: dict[str, int] = {}
     if days is not None:
-        given["ttl_days"] = whole(days, "ttl_days", 1, limits.MAX_TTL_DAYS)
+        given["ttl_days"] = whole(days, "ttl_days", 1, rules.MAX_TTL_DAYS)
     if seconds is not None:
-        given["ttl_seconds"] = whole(seconds, "ttl_seconds", limits.MIN_TTL_SECONDS, limits.MAX_TTL_SECONDS)
+        given["ttl_seconds"] = whole(seconds, "ttl_seconds", rules.MIN_TTL_SECONDS, rules.MAX_TTL_SECONDS)
     return given
 
 
@@ -230,15 +231,15 @@ def metadata(value: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
 
 def free_of_reserved(value: Mapping[str, JsonValue]) -> None:
     """Refuse metadata under the key that is kronmem's own."""
-    if ids.RESERVED in value:
-        raise InvalidInputError(f"the metadata key {ids.RESERVED!r} is reserved")
+    if rules.RESERVED in value:
+        raise InvalidInputError(f"the metadata key {rules.RESERVED!r} is reserved")
 
 
 def agent_metadata(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """The same for an agent's, in which what kronmem itself keeps is listed and may be given back."""
     if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"metadata must be a mapping, not {type(value).__name__}")
-    budget = [limits.MAX_METADATA]
+    budget = [rules.MAX_METADATA]
     return cast("dict[str, JsonValue]", json_value(dict(value), "metadata", budget))
 
 
@@ -258,7 +259,7 @@ def json_value(value: JsonValue, what: str, budget: list[int], depth: int = 0) -
             raise InvalidInputError(f"{what} must not contain NaN or infinity")
         return value
     if isinstance(value, str):
-        if problem := ids.text_problem(value):
+        if problem := rules.text_problem(value):
             raise InvalidInputError(f"{what} {problem}")
         return value
     if isinstance(value, dict):
@@ -292,3 +293,140 @@ def timeout(value: float) -> float:
 def concurrency(value: int) -> int:
     """Accept how many calls may be under way at once."""
     return whole(value, "concurrency", 1, 1000)
+
+
+# The bounds of a read. Sent to services that filter, and held against every answer: not all of them do. Pure.
+
+
+@dataclass(frozen=True)
+class MemoryFilter:
+    """Only memories that pass every bound are read. `since` is included, `until` is not."""
+
+    memory_type: str | None = None
+    session_id: str | None = None
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def narrow(self) -> bool:
+        """Is there anything to filter by?"""
+        return self is not EVERYTHING and self != EVERYTHING
+
+    def holds(self, one: Memory) -> bool:
+        """Is this memory inside?"""
+        return (
+            (self.memory_type is None or one.memory_type == self.memory_type)
+            and (self.session_id is None or one.session_id == self.session_id)
+            and set(self.tags) <= set(one.tags)
+            and self._is_time_inside(one.created_at)
+        )
+
+    def _is_time_inside(self, created_at: datetime | None) -> bool:
+        if self.since is None and self.until is None:
+            return True
+        if created_at is None:
+            return False
+        at = aware(created_at)
+        return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
+
+
+EVERYTHING = MemoryFilter()
+"""The filter that every memory passes."""
+
+
+def memory_filter(
+    memory_type: str | None = None,
+    session_id: str | None = None,
+    tags: Iterable[str] = (),
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+) -> MemoryFilter:
+    """Check the bounds of a read."""
+    if memory_type is None and session_id is None and tags == () and since is None and until is None:
+        return EVERYTHING
+    return MemoryFilter(
+        optional_type(memory_type),
+        session(session_id),
+        checked_tags(tags),
+        moment(since, "since"),
+        moment(until, "until"),
+    )
+
+
+def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
+    """Filter again: at Kronvex an entity match returns memories that ignore every filter."""
+    if threshold is None and not within.narrow:
+        return found[:limit]
+    kept = [
+        hit
+        for hit in found
+        if within.holds(hit.memory)
+        and (threshold is None or hit.standing or hit.similarity >= threshold or _is_unscored(hit))
+    ]
+    return kept[:limit]
+
+
+def _is_unscored(hit: Hit) -> bool:
+    return "similarity" not in hit.model_fields_set
+
+
+# The keyword arguments that a client, its scopes and its wiring share: each is named here once.
+
+
+class WriteOptions(TypedDict, total=False):
+    """Everything that `remember` and its siblings take beside the text and its type."""
+
+    session_id: str | None
+    ttl_days: int | None
+    ttl_seconds: int | None
+    pinned: bool
+    tags: Iterable[str]
+    metadata: Mapping[str, JsonValue] | None
+    role: str | None
+    key: str | None
+
+
+class ReadFilters(TypedDict, total=False):
+    """The limits of a read: only memories that pass all of them are answered."""
+
+    memory_type: str | None
+    session_id: str | None
+    tags: Iterable[str]
+    since: datetime | str | None
+    until: datetime | str | None
+
+
+class RecallOptions(ReadFilters, total=False):
+    """Everything that `recall` takes beside the query and the limit."""
+
+    threshold: float | None
+    count_access: bool
+    exclude: Iterable[str]
+    fill: Fill
+
+
+class ChangeOptions(TypedDict):
+    """Everything that `update` may change; None leaves as it is."""
+
+    content: str | None
+    memory_type: str | None
+    tags: Iterable[str] | None
+    metadata: Mapping[str, JsonValue] | None
+    pinned: bool | None
+    ttl_days: int | None
+
+
+# The user's own `redact=` applied to a text, and its answer checked before anything is sent.
+
+Redact = Callable[[str], str]
+
+
+def redacted(redact: Redact, text: str) -> str:
+    """The text that `redact` returned; `InvalidInputError` if it is no string or no service could store it."""
+    clean = redact(checked_text(text, "text"))
+    if not isinstance(clean, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- the callable is the user's
+        raise InvalidInputError("redact= must return a string")
+    if problem := rules.text_problem(clean):
+        raise InvalidInputError(f"the text that redact= returned {problem}")
+    return clean

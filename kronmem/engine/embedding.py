@@ -11,15 +11,16 @@ import math
 import struct
 import sys
 import threading
+import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import ModuleType
 
 from kronmem import fork_safety
 from kronmem.engine.postings import digest
-from kronmem.engine.store import Embedding, Store
+from kronmem.engine.store import Embedding, Reader, Store
 from kronmem.errors import StoreError, TransportError
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
@@ -230,3 +231,23 @@ class Embedder:
             if self._closed:
                 return  # the model was slower than `close` waits: they get their vectors when it is opened again
             _log.warning("embedding %d memories failed; they are found by words alone", len(memories), exc_info=True)
+
+
+# How far the work in the background is: vectors of a model.
+
+_SECONDS = 10.0
+"""The time to read the counts: a client's default for one call."""
+
+
+def progress(store: Store) -> list[tuple[str, str]]:
+    """Subject and sentence for each kind of work that there is or was."""
+    with store.read(_SECONDS) as rows:
+        return list(_told(rows))
+
+
+def _told(rows: Reader) -> Iterator[tuple[str, str]]:
+    _, memories = rows.size(time.time())
+    if made_by := rows.setting(MADE_BY):
+        done = rows.count_embedded()
+        rest = "" if done >= memories else "; the others when a client with this embed= runs"
+        yield "vectors", f"{made_by}: {min(done, memories)} of {memories} memories{rest}"

@@ -15,10 +15,9 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from kronmem.engine import asker, fill_context, receipts, succession, topics
-from kronmem.engine.code_cache import CodeCache
-from kronmem.engine.columns import to_microseconds
+from kronmem.engine import asker, recall, remembering, succession, topics
 from kronmem.engine.embedding import MADE_BY, Embed, Embedder
+from kronmem.engine.postings import to_microseconds
 from kronmem.engine.recall import FoundRow, Search, search
 from kronmem.engine.remembering import (
     SWEPT,
@@ -32,6 +31,7 @@ from kronmem.engine.remembering import (
     restore,
     update,
 )
+from kronmem.engine.scan import CodeCache
 from kronmem.engine.store import Erased, Filter, NewRow, Page, Reader, Row, Space, StateValue, Store, Totals, Writer
 from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportError
 
@@ -93,7 +93,7 @@ class Engine:
 
         def work(rows: Writer) -> tuple[list[Kept], int, int, list[tuple[int, str]]]:
             new: list[tuple[int, str]] = []
-            swept = rows.sweep(now, now - receipts.KEPT, SWEPT)
+            swept = rows.sweep(now, now - remembering.RECEIPTS_KEPT, SWEPT)
             kept = [remember(rows, place, draft, now, new) for draft in drafts]
             space = rows.find_space(place.owner, place.agent)
             return kept, rows.count(space, now) if space else 0, swept, new
@@ -118,14 +118,14 @@ class Engine:
     ) -> list[FoundRow]:
         """What answers the question, and what is to stand before or behind it."""
         if asker.is_meant(asked.query):
-            return fill_context.profile(rows, space, asked, now, self._codes.of(rows, space))
+            return recall.profile(rows, space, asked, now, self._codes.of(rows, space))
         hits = self._of_topics(rows, space, asked, now) if vector is None else []
         if asked.query and not hits:
             hits = self._found(rows, space, asked, now, vector)
         if asked.told and asked.told.alone:
-            hits = fill_context.told(rows, space, hits, asked, asked.told, now, self._codes.of(rows, space))
+            hits = recall.told(rows, space, hits, asked, asked.told, now, self._codes.of(rows, space))
         if asked.fill:
-            hits = fill_context.fill(rows, space, hits, asked, now, self._codes.of(rows, space))
+            hits = recall.fill_context(rows, space, hits, asked, now, self._codes.of(rows, space))
         return hits
 
     @contextmanager

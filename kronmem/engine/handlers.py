@@ -1,28 +1,38 @@
-"""The handler of every route: a request that was read goes in, the reply that the route declares comes out.
-
-Here requests become the engine's own terms; no transport knows more than `HANDLERS`.
-"""
+"""The handler of every route: a request that was read goes in, the declared reply goes out, rows in both dialects."""
 
 from __future__ import annotations
 
+import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import dropwhile
+from datetime import datetime, timedelta, timezone
+from itertools import accumulate, dropwhile
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 
 from kronmem.api import replies, requests, routes
+from kronmem.api.replies import (
+    AgentReply,
+    ExplanationReply,
+    FlatHitReply,
+    HitReply,
+    MemoryReply,
+    ScoresReply,
+    StateReply,
+)
 from kronmem.api.requests import EmptyRequest
 from kronmem.api.routes import AnyRoute, Route
-from kronmem.engine import asker, serialize
+from kronmem.api.rules import MAX_TAGS
+from kronmem.engine import asker
 from kronmem.engine.engine import ANY_TIME, Engine
-from kronmem.engine.recall import Search, Told, is_general
+from kronmem.engine.ranking import Score
+from kronmem.engine.recall import FoundRow, Search, Told, is_general
 from kronmem.engine.remembering import Place, RowChange
-from kronmem.engine.store import Filter, NewRow, Page, Row
+from kronmem.engine.store import Filter, NewRow, Page, Row, Space, StateValue
 from kronmem.errors import InvalidRequestError
 from kronmem.settings import installed_version
 
@@ -68,7 +78,7 @@ def _remember(engine: Engine, asked: Invocation[requests.RememberRequest]) -> re
     if not asked.body.may_replace:
         return cast("replies.StoredReply", stored)  # the same without an optional field
     former = engine.former(asked.place, stored["id"])
-    return {**stored, "may_replace": [serialize.memory(asked.place.agent, row) for row in former]}
+    return {**stored, "may_replace": [memory_reply(asked.place.agent, row) for row in former]}
 
 
 @_handles(routes.BATCH)
@@ -78,7 +88,7 @@ def _remember_many(engine: Engine, asked: Invocation[requests.BatchRequest]) -> 
 
 def _stored(engine: Engine, place: Place, drafts: Sequence[NewRow]) -> list[replies.MemoryReply]:
     kept, count = engine.remember(place, drafts)
-    return [serialize.memory(place.agent, k.row, count=count, deduplicated=k.deduplicated) for k in kept]
+    return [memory_reply(place.agent, k.row, count=count, deduplicated=k.deduplicated) for k in kept]
 
 
 def _draft(body: requests.RememberRequest, key: str | None = None) -> NewRow:
@@ -118,11 +128,11 @@ def _recall(engine: Engine, asked: Invocation[requests.RecallRequest]) -> replie
     agent = asked.place.agent
     reply: replies.RecallReply = {
         "query": search.query,
-        "results": [serialize.hit(agent, hit) for hit in hits],
+        "results": [hit_reply(agent, hit) for hit in hits],
         "total_found": len(hits),
     }
     if asked.body.kronmem is None:  # our own client reads `results`: it need not be sent everything twice
-        reply["memories"] = [serialize.flat_hit(agent, hit) for hit in hits]
+        reply["memories"] = [flat_hit_reply(agent, hit) for hit in hits]
     return reply
 
 
@@ -161,8 +171,8 @@ def _inject_context(engine: Engine, asked: Invocation[requests.RecallRequest]) -
         # Programs that know nothing of filling ask "general context" and expect the profile for it.
         search = replace(search, query="", fill=search.fill if asked.body.kronmem else True)
     hits = engine.recall(asked.place, search)
-    context = serialize.context(hits)
-    memories = [serialize.hit(asked.place.agent, hit) for hit in hits]
+    context = context_reply(hits)
+    memories = [hit_reply(asked.place.agent, hit) for hit in hits]
     return {"context_block": context, "context": context, "memories_used": len(hits), "memories": memories}
 
 
@@ -180,7 +190,7 @@ def _list_memories(engine: Engine, asked: Invocation[requests.ListRequest]) -> r
     )
     page = _page(body, engine, place)
     rows, total = engine.memories(place, only, replace(page, limit=page.limit + 1))
-    memories = serialize.fitting(place.agent, rows[: page.limit], body.max_bytes)
+    memories = fitting(place.agent, rows[: page.limit], body.max_bytes)
     return {
         "memories": memories,
         "total": total,
@@ -222,13 +232,13 @@ _MARK = rf"~(\d{{1,15}})~(\d{{1,15}})(?:~{_TIME}~{_TIME})?"
 @_handles(routes.EXPORT)
 def _export(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.ExportReply:
     rows = engine.all_memories(asked.place)
-    memories = [serialize.memory(asked.place.agent, row) for row in rows]
+    memories = [memory_reply(asked.place.agent, row) for row in rows]
     return {"agent_id": asked.place.agent, "total": len(memories), "memories": memories}
 
 
 @_handles(routes.GET_MEMORY)
 def _get_memory(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.MemoryReply:
-    return serialize.memory(asked.place.agent, engine.memory(asked.place, asked.ids["memory"]))
+    return memory_reply(asked.place.agent, engine.memory(asked.place, asked.ids["memory"]))
 
 
 @_handles(routes.UPDATE)
@@ -237,7 +247,7 @@ def _update_memory(engine: Engine, asked: Invocation[requests.UpdateRequest]) ->
     body = asked.body
     ttl = None if body.ttl_days is None else body.ttl_days * 86400
     change = RowChange(body.content, body.memory_type, body.tags, body.metadata, body.pinned, ttl)
-    return serialize.memory(asked.place.agent, engine.update(asked.place, asked.ids["memory"], change))
+    return memory_reply(asked.place.agent, engine.update(asked.place, asked.ids["memory"], change))
 
 
 @_handles(routes.HISTORY)
@@ -245,7 +255,7 @@ def _history(engine: Engine, asked: Invocation[requests.HistoryRequest]) -> repl
     rows, body = engine.history(asked.place, asked.ids["memory"]), asked.body
     if body.after is not None:
         rows = list(dropwhile(lambda row: row.id != body.after, rows))[1:]
-    memories = serialize.fitting(asked.place.agent, rows, body.max_bytes)
+    memories = fitting(asked.place.agent, rows, body.max_bytes)
     return {"memories": memories, "next": memories[-1]["id"] if len(memories) < len(rows) else None}
 
 
@@ -328,19 +338,19 @@ def _list_sessions(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.S
 
 @_handles(routes.LIST_AGENTS)
 def _list_agents(engine: Engine, asked: Invocation[EmptyRequest]) -> list[replies.AgentReply]:
-    return [serialize.agent(space) for space in engine.agents(asked.place)]
+    return [agent_reply(space) for space in engine.agents(asked.place)]
 
 
 @_handles(routes.CREATE_AGENT)
 def _create_agent(engine: Engine, asked: Invocation[requests.AgentRequest]) -> replies.AgentReply:
     body = asked.body
     place = Place(asked.place.owner, body.name, asked.place.timeout)
-    return serialize.agent(engine.describe_agent(place, body.description, body.metadata, create=True))
+    return agent_reply(engine.describe_agent(place, body.description, body.metadata, create=True))
 
 
 @_handles(routes.GET_AGENT)
 def _get_agent(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.AgentReply:
-    return serialize.agent(engine.agent(asked.place))
+    return agent_reply(engine.agent(asked.place))
 
 
 @_handles(routes.UPDATE_AGENT)
@@ -348,7 +358,7 @@ def _update_agent(engine: Engine, asked: Invocation[requests.AgentUpdateRequest]
     body = asked.body
     if body.name not in (None, asked.place.agent):
         raise InvalidRequestError("An agent's name is its id and cannot change", status=422)
-    return serialize.agent(engine.describe_agent(asked.place, body.description, body.metadata, create=False))
+    return agent_reply(engine.describe_agent(asked.place, body.description, body.metadata, create=False))
 
 
 @_handles(routes.DELETE_AGENT)
@@ -368,13 +378,13 @@ def _set_state(engine: Engine, asked: Invocation[requests.StateRequest]) -> repl
         engine.delete_state(asked.place, key, expected)
         return {"key": key, "stored": False, "updated_at": None}
     updated_at = engine.set_state(asked.place, key, to_json(body.value).decode(), expected)
-    return {"key": key, "stored": True, "updated_at": serialize.timestamp(updated_at)}
+    return {"key": key, "stored": True, "updated_at": timestamp(updated_at)}
 
 
 @_handles(routes.GET_STATE)
 def _get_state(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.StateReply:
     key = asked.ids["key"]
-    return serialize.state(key, engine.state(asked.place, key))
+    return state_reply(key, engine.state(asked.place, key))
 
 
 @_handles(routes.DELETE_STATE)
@@ -391,3 +401,115 @@ def _list_state_keys(engine: Engine, asked: Invocation[requests.StateKeysRequest
 @_handles(routes.HEALTH)
 def _health(_engine: Engine, _asked: Invocation[EmptyRequest]) -> replies.HealthReply:
     return {"status": "ok", "service": "kronmem", "version": installed_version()}
+
+
+# Rows as replies, with the fields that both dialects of Kronvex expect. Pure.
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def timestamp(seconds: float) -> str:
+    """ISO 8601 in UTC with microseconds."""
+    # Not fromtimestamp: it fails on some systems for times before 1970.
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def encoded(value: object) -> bytes:
+    """JSON in UTF-8."""
+    try:
+        return to_json(value)
+    except ValueError:  # a lone surrogate that an earlier version stored: JSON can escape it, UTF-8 cannot encode it
+        return json.dumps(value).encode()
+
+
+def fitting(agent: str, rows: Sequence[Row], most: int | None) -> list[MemoryReply]:
+    """As many of the memories as fit into so many bytes, at least one of them."""
+    found = [memory_reply(agent, row) for row in rows]
+    if most is None:
+        return found
+    sizes = list(accumulate(len(encoded(one)) + 1 for one in found))
+    return found[: max(bisect_right(sizes, most), 1)]
+
+
+def memory_reply(agent: str, row: Row, *, count: int | None = None, deduplicated: bool = False) -> MemoryReply:
+    """One memory. `count`: how many the agent now has, known only after a write."""
+    created_at = timestamp(row.created_at)
+    return {
+        "id": row.id,
+        "agent_id": agent,
+        "content": row.content,
+        "session_id": row.session_id,
+        "memory_type": row.memory_type,
+        "metadata": row.metadata,
+        "tags": list(row.tags[-MAX_TAGS:]),  # kronmem 0.2 kept more
+        "created_at": created_at,
+        "updated_at": None if row.updated_at is None else timestamp(row.updated_at),
+        "said_at": created_at if row.said_at == row.created_at else timestamp(row.said_at),
+        "access_count": row.access_count,
+        "expires_at": None if row.expires_at is None else timestamp(row.expires_at),
+        "pinned": row.pinned,
+        "role": row.role,
+        "key": row.key,
+        "agent_memory_count": count,
+        "deduplicated": deduplicated,
+        "superseded": row.superseded_by is not None,
+        "superseded_by": row.superseded_by,
+        "conflict_detected": False,
+        "conflicts_resolved": 0,
+    }
+
+
+def hit_reply(agent: str, found: FoundRow) -> HitReply:
+    """A memory with its scores around it, as the vendor's server says it."""
+    return {"memory": memory_reply(agent, found.row), **_scores(found)}
+
+
+def flat_hit_reply(agent: str, found: FoundRow) -> FlatHitReply:
+    """A memory with its scores among its fields, as the vendor's tutorials say it."""
+    return {**memory_reply(agent, found.row), **_scores(found)}
+
+
+def _scores(found: FoundRow) -> ScoresReply:
+    return {
+        "similarity": found.similarity,
+        "confidence": found.confidence,
+        "score": found.similarity,
+        "excerpt": found.excerpt,
+        "filled": found.score is None,
+        "standing": found.standing,
+        "earlier": found.earlier,
+        "explanation": explanation(found.score),
+    }
+
+
+def explanation(score: Score | None) -> ExplanationReply | None:
+    """The parts of a similarity; none for a memory that fills a context up."""
+    return {"words": score.words, "meaning": score.meaning, "speaker": score.speaker} if score else None
+
+
+def context_reply(hits: Sequence[FoundRow]) -> str:
+    """One line a memory; empty when there is none."""
+    lines = [f"- {' '.join(h.row.content.split())} (confidence: {h.confidence:.2f})" for h in hits]
+    return "\n".join(["[KRONMEM CONTEXT]", *lines]) if lines else ""
+
+
+def agent_reply(space: Space) -> AgentReply:
+    """An agent; its name is its id."""
+    return {
+        "id": space.name,
+        "name": space.name,
+        "description": space.description,
+        "metadata": space.metadata,
+        "created_at": timestamp(space.created_at),
+        "memory_count": space.count,
+    }
+
+
+def state_reply(key: str, stored: StateValue) -> StateReply:
+    """A value of an agent's state."""
+    return {
+        "key": key,
+        "value": json.loads(stored.value),
+        "created_at": timestamp(stored.created_at),
+        "updated_at": timestamp(stored.updated_at),
+    }

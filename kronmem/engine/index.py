@@ -1,7 +1,7 @@
-"""The index of a memory: the terms and the vector of each of its passages, and the integer that names a passage. Pure.
+"""The index of a memory: its passages, the terms and the vector of each, and the integer that names a passage. Pure.
 
-`place = number << 12 | passage << 2 | kind`: the memory's number in its space, the passage within the memory, and who
-said it. A posting and a vector are stored under their place, so that a recall weighs passages without reading rows.
+`place = number << 12 | passage << 2 | kind`: the memory's number in its space, the passage within the memory, and the
+speaker. A posting and a vector are stored under their place, so that a recall weighs passages without reading rows.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
-from kronmem.engine import passages, terms, word_vectors
+from kronmem.engine import terms, word_vectors
 from kronmem.engine.store import PLACE_BITS
 
 KIND_BITS = 2
@@ -44,7 +45,7 @@ def entries(content: str, role: str | None, tags: Sequence[str], memory_type: st
     """The passages of a memory. The words of its tags and type are found as if the first passage said them too."""
     said = kind(role, content)
     filed = _filed(tags, memory_type)
-    for passage, (start, end) in enumerate(islice(passages.split(content), MAX_PASSAGES)):
+    for passage, (start, end) in enumerate(islice(split_passages(content), MAX_PASSAGES)):
         words = list(terms.tokens(content[start:end]))
         counts, length = _counts(words, () if passage else filed)
         yield Entry(passage, said, counts, length, word_vectors.vector_of(words))
@@ -53,7 +54,7 @@ def entries(content: str, role: str | None, tags: Sequence[str], memory_type: st
 def counted(content: str, tags: Sequence[str], memory_type: str) -> Iterator[tuple[Mapping[str, int], int]]:
     """Of each passage, how often each term is found in it, and how many terms it has."""
     filed = _filed(tags, memory_type)
-    for passage, (start, end) in enumerate(islice(passages.split(content), MAX_PASSAGES)):
+    for passage, (start, end) in enumerate(islice(split_passages(content), MAX_PASSAGES)):
         yield _counts(list(terms.tokens(content[start:end])), () if passage else filed)
 
 
@@ -100,7 +101,85 @@ def vector_at(vectors: bytes, place: int) -> word_vectors.Vector:
 
 def excerpt(content: str, place: int) -> str:
     """The text of a passage; the whole text if it has been changed since."""
-    spans = passages.split(content)
+    spans = split_passages(content)
     passage = place >> KIND_BITS & (MAX_PASSAGES - 1)
     start, end = spans[passage] if passage < len(spans) else (0, len(content))
     return content[start:end]
+
+
+# Cut a text into passages of about sixty words, as spans of the text. Pure.
+#
+# A memory is found by its best passage: in a reply of three hundred words, the one sentence that answers would drown.
+# The spans lie in the index: change them and every database has to be indexed anew.
+
+PASSAGE_WORDS = 60
+"""A passage closes before the sentence that would take it past this: long enough for an answer and its subject."""
+PASSAGE_OVERLAP = 12
+"""A sentence longer than a passage is cut into windows that share so many words, so that no phrase is torn."""
+PASSAGE_STUB = 12
+"""A last passage shorter than this joins the one before it: a parting "Let me know!" is no passage."""
+
+Span = tuple[int, int]
+
+# A word, or two characters of a script without spaces (about the length of a word there).
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_WORD = rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+"
+_ASCII_WORD = re.compile(r"\S+")
+_SENTENCE_END = re.compile("[.!?\u2026]+[\"')\\]\u201d\u2019]*(?=\\s)|[\u3002\uff01\uff1f]+[\u300d\u300f]?|\n+")
+
+
+def split_passages(text: str) -> list[Span]:
+    """The passages of `text` in order, as (start, end); a short text is one passage, a blank one none."""
+    if len(text) <= PASSAGE_WORDS * 2:  # cannot hold more than sixty words of any script
+        return _trimmed(text, 0, len(text))
+    words = [match.span() for match in (_ASCII_WORD if text.isascii() else _word()).finditer(text)]
+    if len(words) <= PASSAGE_WORDS + PASSAGE_STUB:
+        return _trimmed(text, 0, len(text))
+    counts = [window for first, last in _sentences(text, words) for window in _windows(first, last)]
+    return [(words[first][0], words[last - 1][1]) for first, last in _packed(counts)]
+
+
+@lru_cache(maxsize=1)
+def _word() -> re.Pattern[str]:
+    """Takes milliseconds to compile: at the first text that needs it."""
+    return re.compile(_WORD)
+
+
+def _trimmed(text: str, start: int, end: int) -> list[Span]:
+    start += len(text) - len(text.lstrip())
+    return [(start, len(text.rstrip()))] if start < end else []
+
+
+def _sentences(text: str, words: list[Span]) -> list[Span]:
+    """The sentences as ranges of word numbers."""
+    found: list[Span] = []
+    first = at = 0
+    for match in _SENTENCE_END.finditer(text):
+        while at < len(words) and words[at][0] < match.end():
+            at += 1
+        if at > first:
+            found.append((first, at))
+            first = at
+    return [*found, (first, len(words))] if first < len(words) else found
+
+
+def _windows(first: int, last: int) -> list[Span]:
+    """A sentence as it is, or cut into overlapping windows when it is longer than a passage."""
+    if last - first <= PASSAGE_WORDS + PASSAGE_STUB:
+        return [(first, last)]
+    step = PASSAGE_WORDS - PASSAGE_OVERLAP
+    return [(start, min(start + PASSAGE_WORDS, last)) for start in range(first, last - PASSAGE_OVERLAP, step)]
+
+
+def _packed(sentences: list[Span]) -> list[Span]:
+    """Sentences put together while they fit."""
+    passages: list[Span] = []
+    for first, last in sentences:
+        if passages and last - passages[-1][0] <= PASSAGE_WORDS:
+            passages[-1] = (passages[-1][0], last)
+        else:
+            passages.append((first, last))
+    if len(passages) > 1 and passages[-1][1] - passages[-1][0] < PASSAGE_STUB:
+        _, last = passages.pop()
+        passages[-1] = (passages[-1][0], last)
+    return passages

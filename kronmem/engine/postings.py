@@ -1,13 +1,17 @@
-"""Index entries of a memory, the same for both stores: terms by passage, labels for filters, packed postings. Pure."""
+"""Rows and index entries of a memory as both stores write and read them: columns, terms by passage, labels. Pure."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import struct
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import chain, repeat
+from typing import Any, TypeAlias
 
-from kronmem.engine import indexing
+from kronmem.engine import index
 from kronmem.engine.store import Filter, Indexed, Posting, Row, Space
 from kronmem.engine.word_vectors import SIZE, pack_codes
 
@@ -41,7 +45,7 @@ def digest(content: str) -> bytes:
 
 def posted(row: Row) -> tuple[list[str], int]:
     """Every term and label that has a posting of this memory, and how many terms its passages have together."""
-    found = list(indexing.counted(row.content, row.tags, row.memory_type))
+    found = list(index.counted(row.content, row.tags, row.memory_type))
     return [*dict.fromkeys(term for counts, _ in found for term in counts), *labels(row)], sum(n for _, n in found)
 
 
@@ -68,7 +72,7 @@ def spread_of(space: Space, bound: int, oldest: int) -> float:
 
 def indexed(row: Row) -> Indexed:
     """Everything that a memory is found by."""
-    entries = list(indexing.entries(row.content, row.role, row.tags, row.memory_type))
+    entries = list(index.entries(row.content, row.role, row.tags, row.memory_type))
     kinds = tuple(entry.kind for entry in entries)
     vectors = [entry.vector for entry in entries]
     return Indexed(
@@ -81,7 +85,7 @@ def indexed(row: Row) -> Indexed:
     )
 
 
-def _by_term(entries: Sequence[indexing.Entry]) -> dict[str, list[tuple[int, int]]]:
+def _by_term(entries: Sequence[index.Entry]) -> dict[str, list[tuple[int, int]]]:
     if len(entries) == 1:
         return {term: [(0, times)] for term, times in entries[0].terms.items()}
     by_term: dict[str, list[tuple[int, int]]] = {}
@@ -89,3 +93,50 @@ def _by_term(entries: Sequence[indexing.Entry]) -> dict[str, list[tuple[int, int
         for term, times in entry.terms.items():
             by_term.setdefault(term, []).append((entry.passage, times))
     return by_term
+
+
+# Rows as columns and back, where both stores write and read the same. Pure.
+
+Column: TypeAlias = "str | bytes | float | bool | None"
+CHANGING = (
+    *("content", "digest", "type", "session", "tags", "metadata", "expires", "pinned", "said", "updated"),
+    "about",
+)
+"""The columns that may change after a memory was stored, as `changing` fills them."""
+
+
+def changing(row: Row, said_at: float | None) -> tuple[Column, ...]:
+    """The values of `CHANGING`; each store has its own for the time it was said."""
+    return (
+        row.content,
+        digest(row.content),
+        row.memory_type,
+        row.session_id or "",
+        json.dumps(row.tags) if row.tags else "[]",
+        json.dumps(row.metadata) if row.metadata else "{}",
+        row.expires_at,
+        row.pinned,
+        said_at,
+        row.updated_at,
+        row.key or "",
+    )
+
+
+def space_of(columns: Any) -> Space:
+    """A space from the columns that both stores select for it; the database knows their types."""
+    space, name, description, metadata, *numbers = columns
+    return Space(space, name, description, json.loads(metadata) if metadata != "{}" else {}, *numbers)
+
+
+def to_microseconds(seconds: float) -> float:
+    """A time as the API shows it and reads it back: the same number, so that a memory is as old as it says."""
+    return round(seconds, 6)
+
+
+def first_shown(seconds: float | None) -> float | None:
+    """The earliest time that the API shows as this one: those of older memories have more digits than microseconds."""
+    if seconds is None:
+        return None
+    shown = timedelta(seconds=seconds)
+    edge = (2 * (shown // timedelta(microseconds=1)) - 1) / 2_000_000
+    return min(edge if timedelta(seconds=edge) == shown else math.nextafter(edge, math.inf), seconds)

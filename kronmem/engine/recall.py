@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import NamedTuple
 
-from kronmem.engine import bm25, indexing, near_duplicates, scoring, succession, terms, vector_scan, word_vectors
-from kronmem.engine.code_cache import CachedCodes
-from kronmem.engine.confidence import confidence
+from kronmem.engine import asker, index, ranking, scan, succession, terms, word_vectors
 from kronmem.engine.embedding import cosines
-from kronmem.engine.scoring import MODEL, MODEL_SHARE, TABLE, Answers, Score
-from kronmem.engine.store import PLACE_BITS, Filter, Found, Reader, Row, Space
+from kronmem.engine.ranking import CLEAR, MODEL, MODEL_SHARE, TABLE, Answers, Score, confidence, statement
+from kronmem.engine.scan import CachedCodes
+from kronmem.engine.store import PLACE_BITS, Filter, Found, Page, Reader, Row, Space
 from kronmem.models import Fill
 
 BOUND = 1000
@@ -85,28 +86,28 @@ def search(
     """The best memories for a question; none when even the best is too weak to be meant."""
     known = codes.numbers(rows, space, asked.exclude) if asked.exclude else frozenset[int]()
     within = rows.matching(space, asked.only) if asked.only != EVERYTHING else None
-    said = _score(rows, space, bm25.ask(asked.query), within)
+    said = _score(rows, space, ranking.ask(asked.query), within)
     words = {place: score for place, score in said.items() if place >> PLACE_BITS not in known} if known else said
-    scanned = scoring.SCANNED if embedded is None else scoring.SCANNED_BY_MODEL
+    scanned = ranking.SCANNED if embedded is None else ranking.SCANNED_BY_MODEL
     closeness = _closeness(rows, space, asked.query, words, codes, Reach(within, known), scanned)
     sense = TABLE
     if embedded is not None:
         closeness = closeness or _unread(space, words, Reach(within, known))
         closeness, sense = _by_model(rows, space, closeness, embedded), MODEL
-    answers = scoring.combine(words, closeness, sense)
+    answers = ranking.combine(words, closeness, sense)
     if asked.told:
         answers = answers.lifted(rows.matching(space, Filter(since=asked.told.since, until=asked.told.until)))
     if known:
         answers = answers.without(_repeats(rows, space, answers, said, known, codes, asked.limit, now))
     # A name that was ever said matches by itself; about one that was not, a faint resemblance is chance.
-    size = max(space.passages, scoring.NAMED) if terms.names(asked.query) else space.passages
+    size = max(space.passages, ranking.NAMED) if terms.names(asked.query) else space.passages
     if asked.threshold is None and answers.silent(size, sense):
         return []
     seen: list[tuple[Score, Row]] = []
-    found = near_duplicates.distinct(_noted(_live(rows, space, answers, asked, now), seen), asked.limit)
+    found = ranking.distinct(_noted(_live(rows, space, answers, asked, now), seen), asked.limit)
     if asked.threshold is None and found:
         best = found[0][0]
-        found = [(score, row) for score, row in found if not scoring.is_tail(score, best)]
+        found = [(score, row) for score, row in found if not ranking.is_tail(score, best)]
     if found and codes.changes:
         codes.changes.catch_up(rows, space, now)
     ordered = succession.arranged(rows, space, found, seen, codes.changes, now, within, known)[: asked.limit]
@@ -151,7 +152,7 @@ def _repeats(
         if alike := codes.alike(number, like)[:_SUSPECTS]:
             suspects[number] = alike
     read = rows.rows(space, [*suspects, *{n for alike in suspects.values() for n in alike}], now)
-    said_by = {number: near_duplicates.statement(row.content) for number, row in read.items()}
+    said_by = {number: ranking.statement(row.content) for number, row in read.items()}
     return {n for n, alike in suspects.items() if n in read and any(said_by[n] == said_by.get(o) for o in alike)}
 
 
@@ -167,11 +168,11 @@ def filler(row: Row, now: float) -> FoundRow:
 
 def listing(row: Row, now: float) -> FoundRow:
     """A memory that is listed because its time was asked for."""
-    return _hit(row, Score(row.number, indexing.place(row.number, 0, 0), 0.0, 0.0, 1.0), now)
+    return _hit(row, Score(row.number, index.place(row.number, 0, 0), 0.0, 0.0, 1.0), now)
 
 
-def _score(rows: Reader, space: Space, question: bm25.QueryTerms, within: frozenset[int] | None) -> dict[int, float]:
-    weights = bm25.Weights(space.passages, max(space.words / max(space.passages, 1), 1.0))
+def _score(rows: Reader, space: Space, question: ranking.QueryTerms, within: frozenset[int] | None) -> dict[int, float]:
+    weights = ranking.Weights(space.passages, max(space.words / max(space.passages, 1), 1.0))
     bounds = {term: BOUND if said else SOFT_BOUND for term, said in question.terms().items()}
     found = rows.postings(space, bounds, within)
     variants = {
@@ -179,17 +180,17 @@ def _score(rows: Reader, space: Space, question: bm25.QueryTerms, within: frozen
         for group in question.groups
         if not found[group.term].spread and (start := terms.variant_start(group.term))
     }
-    question = bm25.with_variants(question, variants) if variants else question
+    question = ranking.with_variants(question, variants) if variants else question
     new = {term: SOFT_BOUND for terms in variants.values() for term in terms if term not in bounds}
     found |= rows.postings(space, new, within) if new else {}
     bounds |= new
     if any(where.cut for where in found.values()):
         rare = {term: where if not where.cut else replace(where, postings=()) for term, where in found.items()}
-        best = bm25.best(bm25.score(question, rare, weights), COMPLETED)
+        best = ranking.best(ranking.score(question, rare, weights), COMPLETED)
         found = {
             t: _completed(rows, space, t, where, best) if bounds[t] == BOUND else where for t, where in found.items()
         }
-    return bm25.score(question, found, weights)
+    return ranking.score(question, found, weights)
 
 
 def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequence[int]) -> Found:
@@ -197,7 +198,7 @@ def _completed(rows: Reader, space: Space, term: str, where: Found, best: Sequen
     if not where.cut:
         return where
     seen = {place >> PLACE_BITS for place, _, _ in where.postings}
-    missing = frozenset(map(indexing.number_of, best)) - seen
+    missing = frozenset(map(index.number_of, best)) - seen
     return replace(where, postings=[*where.postings, *rows.postings(space, {term: BOUND}, missing)[term].postings])
 
 
@@ -214,39 +215,39 @@ def _closeness(
     question = word_vectors.vector(query)
     if not question:
         return {}
-    places = scoring.to_compare(words, codes.nearest(question, scanned, reach.within, reach.without))
-    numbers = dict(zip(places, map(indexing.number_of, places), strict=True))
+    places = ranking.to_compare(words, codes.nearest(question, scanned, reach.within, reach.without))
+    numbers = dict(zip(places, map(index.number_of, places), strict=True))
     vectors = codes.vectors(rows, space, list(dict.fromkeys(numbers.values())))
     if missing := set(numbers.values()) - vectors.keys():
         # What is newer than this view of the space is not gone: somebody with a later view has added it.
         codes.discard({number for number in missing - _unfilled(words) if number <= space.last})
-    found = {at: known for at, n in numbers.items() if (known := indexing.vector_at(vectors.get(n, b""), at))}
-    numpy = vector_scan.numpy_for(vector_scan.COMPARED * len(found))
+    found = {at: known for at, n in numbers.items() if (known := index.vector_at(vectors.get(n, b""), at))}
+    numpy = scan.numpy_for(scan.COMPARED * len(found))
     closeness = word_vectors.Comparison(question).closeness(list(found.values()), numpy)
     return dict(zip(found, closeness, strict=True))
 
 
 def _unfilled(words: Mapping[int, float]) -> set[int]:
     """Memories that the words found are there, whether or not they have a meaning yet."""
-    return set(map(indexing.number_of, words))
+    return set(map(index.number_of, words))
 
 
 def _unread(space: Space, words: Mapping[int, float], reach: Reach) -> dict[int, float]:
     """For a model alone: the newest memories, where the table knows no word of the question, such as one in Russian."""
-    found = set(map(indexing.number_of, words))
-    newest = range(space.last, max(space.last - scoring.SCANNED_BY_MODEL, 0), -1)
+    found = set(map(index.number_of, words))
+    newest = range(space.last, max(space.last - ranking.SCANNED_BY_MODEL, 0), -1)
     within = newest if reach.within is None else reach.within
     others = (n for n in newest if n not in found and n not in reach.without and n in within)
-    return dict.fromkeys(scoring.to_compare(words, (indexing.place(n, 0, 0) for n in others)), 0.0)
+    return dict.fromkeys(ranking.to_compare(words, (index.place(n, 0, 0) for n in others)), 0.0)
 
 
 def _by_model(rows: Reader, space: Space, closeness: dict[int, float], embedded: Sequence[float]) -> dict[int, float]:
     """The same with the vectors of a model, where a memory has one; the others keep the table's."""
-    vectors = rows.embeddings(space, list(dict.fromkeys(map(indexing.number_of, closeness))))
-    known = cosines(embedded, vectors, vector_scan.numpy_for(vector_scan.COMPARED * len(vectors)))
+    vectors = rows.embeddings(space, list(dict.fromkeys(map(index.number_of, closeness))))
+    known = cosines(embedded, vectors, scan.numpy_for(scan.COMPARED * len(vectors)))
     return {
         place: close
-        if (model := known.get(indexing.number_of(place))) is None
+        if (model := known.get(index.number_of(place))) is None
         else MODEL_SHARE * max(model, 0.0) + (1 - MODEL_SHARE) * close
         for place, close in closeness.items()
     }
@@ -271,5 +272,149 @@ def _hit(row: Row, score: Score | None, now: float, *, counted: bool = True, ear
     similarity = score.similarity if score else 0.0
     age = max(now - row.created_at, 0.0) / _DAY
     sure = confidence(similarity, age, row.memory_type, seen.access_count)
-    excerpt = indexing.excerpt(row.content, score.place) if score and row.passages > 1 else row.content
+    excerpt = index.excerpt(row.content, score.place) if score and row.passages > 1 else row.content
     return FoundRow(seen, similarity, round(sure, 4), excerpt, score, earlier=earlier)
+
+
+# What stands around the hits of a question: standing notes, a profile, or all that fills a context up. No SQL.
+
+FIRST = ("preference", "decision")
+"""The types that say most about somebody whom nothing was asked about, in this order."""
+
+MOST_PAGES = 10
+"""So many pages are read where near duplicates take no place of their own: a context is worth no longer walk."""
+STANDING, STANDING_CHARS = 5, 600
+"""Of standing notes: they are in every prompt, so they take about 150 tokens of it and no more."""
+OLDEST, NEWEST = 200, 800
+"""So many facts are looked at for a profile: people introduce themselves at the beginning."""
+FACTS = 3
+"""So many places of a profile are kept for facts, however many preferences there are."""
+
+
+class _Surroundings:
+    """The rows of one agent that a question may be filled up with: within its filter, and not known to the caller."""
+
+    def __init__(self, rows: Reader, space: Space, asked: Search, now: float, codes: CachedCodes) -> None:
+        self._rows, self._space, self._only, self._now, self._codes = rows, space, asked.only, now, codes
+        self._known = codes.numbers(rows, space, asked.exclude) if asked.exclude else frozenset[int]()
+
+    def pinned(self, limit: int) -> list[Row]:
+        page = Page(limit=limit + len(self._known))
+        return self._rows.page(self._space, replace(self._only, pinned=True), page, self._now)
+
+    def of_type(self, memory_type: str, *, oldest: int = 0, newest: int = NEWEST) -> Iterator[Row]:
+        """Memories of a type, newest first, by the index of types: few of many have one of those asked for."""
+        if self._only.memory_type not in (None, memory_type):
+            return
+        numbers = sorted(self._rows.matching(self._space, replace(self._only, memory_type=memory_type)), reverse=True)
+        wanted = list(dict.fromkeys((*numbers[:newest], *numbers[len(numbers) - oldest :])))
+        for start in range(0, len(wanted), 100):
+            found = self._rows.rows(self._space, wanted[start : start + 100], self._now)
+            yield from (found[number] for number in wanted[start : start + 100] if number in found)
+
+    def newest(self, limit: int) -> Iterator[Row]:
+        size = limit + len(self._known)
+        for page in range(MOST_PAGES):
+            part = self._rows.page(self._space, self._only, Page(limit=size, offset=page * size), self._now)
+            yield from part
+            if len(part) < size:
+                return
+
+    def unknown(self, found: Iterable[Row]) -> Iterator[Row]:
+        """Those that the caller does not have, in these or nearly these words."""
+        return (row for row in found if row.number not in self._known and not self._repeats(row))
+
+    def _repeats(self, row: Row) -> bool:
+        if not self._known or not (alike := self._codes.alike(row.number, self._known)):
+            return False
+        known = self._rows.rows(self._space, alike, self._now).values()
+        return statement(row.content) in {statement(one.content) for one in known}
+
+
+def fill_context(
+    rows: Reader, space: Space, hits: Sequence[FoundRow], asked: Search, now: float, codes: CachedCodes
+) -> list[FoundRow]:
+    """The hits with what the question wants around them."""
+    around = _Surroundings(rows, space, asked, now, codes)
+    filled = _with_standing if asked.fill == "profile" else _filled_up
+    return filled(around, hits, asked.limit, now)
+
+
+def _with_standing(around: _Surroundings, hits: Sequence[FoundRow], limit: int, now: float) -> list[FoundRow]:
+    """Standing notes first, then the hits; where there is room for one of both only, half of it is the hits'."""
+    answered = {hit.row.number: hit for hit in hits}
+    notes = list(around.unknown(_standing_notes(around)))
+    numbers = {row.number for row in notes}
+    others = [hit for hit in hits if hit.row.number not in numbers]
+    notes = notes[: limit - min(len(others), limit // 2)]
+    standing = [replace(answered.get(row.number) or filler(row, now), standing=True) for row in notes]
+    return [*standing, *others][:limit]
+
+
+def _standing_notes(around: _Surroundings) -> list[Row]:
+    """Pinned memories, then preferences, newest first, within both bounds; the same whatever was asked."""
+    notes: dict[tuple[str, ...], Row] = {}
+    left = STANDING_CHARS
+    for row in chain(around.pinned(4 * STANDING), islice(around.of_type("preference"), 4 * STANDING)):
+        if len(row.content) <= left and (said := statement(row.content)) not in notes:
+            notes[said] = row
+            left -= len(row.content)
+        if len(notes) == STANDING:
+            break
+    return list(notes.values())
+
+
+def _filled_up(around: _Surroundings, hits: Sequence[FoundRow], limit: int, now: float) -> list[FoundRow]:
+    """Pinned memories first, at most half of `limit`; the hits; preferences, decisions and the newest up to `limit`."""
+    answered = {hit.row.number: hit for hit in hits}
+    found: dict[tuple[str, ...], FoundRow] = {}  # one for each statement: near duplicates take one place
+    for row in islice(around.unknown(around.pinned(limit)), max(limit // 2, 1)):
+        found.setdefault(statement(row.content), answered.get(row.number) or filler(row, now))
+    for hit in hits:
+        found.setdefault(statement(hit.row.content), hit)
+    rest = chain(*(around.of_type(memory_type) for memory_type in FIRST), around.newest(limit))
+    for row in around.unknown(rest):
+        if len(found) >= limit:
+            break
+        found.setdefault(statement(row.content), filler(row, now))
+    return list(islice(found.values(), limit))
+
+
+def told(
+    rows: Reader, space: Space, hits: Sequence[FoundRow], asked: Search, when: Told, now: float, codes: CachedCodes
+) -> list[FoundRow]:
+    """All of a range of time, newest first; what is found by a date that it names itself stands before."""
+    within = replace(asked, only=replace(asked.only, since=when.since, until=when.until))
+    around = _Surroundings(rows, space, within, now, codes)
+    listed = _distinct(islice(around.unknown(around.newest(asked.limit)), 4 * asked.limit))
+    if _DECIDED.search(asked.query):
+        listed.sort(key=lambda row: row.memory_type != "decision")
+    named = [hit for hit in hits if when.dated and hit.similarity >= CLEAR] if listed else hits
+    numbers = {hit.row.number for hit in named}
+    return [*named, *(listing(row, now) for row in listed if row.number not in numbers)][: asked.limit]
+
+
+_DECIDED = re.compile(r"decid|decision|entschieden|beschlossen", re.IGNORECASE)
+
+
+def profile(rows: Reader, space: Space, asked: Search, now: float, codes: CachedCodes) -> list[FoundRow]:
+    """The person who asks: pinned memories, preferences, decisions, then the facts that say most; none of it if nothing
+    is known but what an assistant said."""
+    around = _Surroundings(rows, space, asked, now, codes)
+    noted = [*around.pinned(asked.limit), *islice(around.of_type("preference"), 2 * asked.limit)]
+    decided = list(islice(around.of_type("decision"), 2 * asked.limit))
+    told = [row for row in around.of_type("fact", oldest=OLDEST) if row.role in ("user", None)]
+    facts = sorted(told, key=lambda row: -asker.importance(row.content))
+    if not noted and not any(row.role == "user" or asker.importance(row.content) for row in (*facts, *decided)):
+        return []
+    before, behind = _distinct(around.unknown((*noted, *decided))), _distinct(around.unknown(facts))
+    before = before[: asked.limit - min(len(behind), FACTS, (asked.limit + 1) // 2, asked.limit - 1)]
+    chosen = _distinct((*before, *behind))[: asked.limit]
+    return [replace(filler(row, now), standing=True) for row in chosen]
+
+
+def _distinct(found: Iterable[Row]) -> list[Row]:
+    kept: dict[tuple[str, ...], Row] = {}
+    for row in found:
+        kept.setdefault(statement(row.content), row)
+    return list(kept.values())

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kronmem.engine import rivals, terms
-from kronmem.engine.near_duplicates import statement
+from kronmem.engine.ranking import Score, statement
 from kronmem.engine.rivals import Statement
-from kronmem.engine.scoring import Score
 from kronmem.engine.store import PLACE_BITS, Reader, Row, Space
 
 MOST = 2000

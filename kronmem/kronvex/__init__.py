@@ -5,7 +5,7 @@ habit                                                               handled in
 ids are UUIDs; agents are made by name, not atomically              agents: one resolution per name and process
 a demo key has one agent and allows one                             agents: the empty one gets the user's name
 any id that reads as a UUID is 404, not 422                         agents: a 404 about it looks for the name
-other types are refused, episodic ones re-classified                core/bodies, core/memory_json: own names travel
+other types are refused, episodic ones re-classified                core/memory_json, core/memory_json: own names travel
 a text is folded into any like row: session, words, dead or alive   storing: compared, imported beside it, or refused
 pin, tags, lifetime of a repeat are dropped                         storing: PATCH, or stored in place of the own row
 a PATCH changes no metadata, where own type and pin may be          storing: PATCH, or stored in place of the own row
@@ -13,9 +13,9 @@ a newer text hides like ones of every session, but no pinned ones   dialect.for_
 a text that cannot be embedded is 503, as in an outage              storing: a probe tells them apart
 a stalled store and its repeat are both stored                      reading: shown once, the surplus deleted
 recall cuts at 20 before tags and own types are looked at           reading: the rest from the listing
-a name in the query adds rows past every filter                     core/filters.keep, reading
+a name in the query adds rows past every filter                     core/inputs.keep, reading
 inject-context holds superseded text, ignores session and type      core/calls: made from the memories
-the listing shows superseded rows                                   core/paging
+the listing shows superseded rows                                   core/flows
 ids are the server's own, and no route reads one memory             reading: by metadata, by the listing
 a used-up day names 86400 seconds and ends at midnight UTC          dialect.received
 every 50th store merges like rows without session, tags and id      named by forget and README; pinned ones are spared
@@ -30,9 +30,8 @@ from pydantic_core import to_json
 
 from kronmem.core import memory_json
 from kronmem.core.calls import ContextQuery, Draft, Forget, ListingQuery, MemoryChange, RecallQuery
-from kronmem.core.status_errors import read
-from kronmem.core.steps import Asker, Flow
-from kronmem.core.wire import Call, Reply
+from kronmem.core.policy import read
+from kronmem.core.wire import Asker, Call, Flow, Reply
 from kronmem.errors import KronmemError, StatusError
 from kronmem.kronvex import dialect, reading, storing
 from kronmem.kronvex.agents import Agents

@@ -12,11 +12,10 @@ from typing import TypeVar, cast
 
 from pydantic import JsonValue
 
-from kronmem.api.ids import RESERVED
+from kronmem.api.rules import RESERVED
 from kronmem.core import calls
-from kronmem.core.status_errors import detail, read, status_error
-from kronmem.core.steps import Asker, Flow, Pause
-from kronmem.core.wire import Call, Reply
+from kronmem.core.policy import detail, read, status_error
+from kronmem.core.wire import Asker, Call, Flow, Pause, Reply
 from kronmem.errors import DeadlineError, QuotaError
 from kronmem.models import AgentInfo
 

@@ -13,15 +13,12 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from kronmem.api import paths
-from kronmem.api.ids import RESERVED
-from kronmem.api.validators import DeferredModel, Validator
+from kronmem.api.rules import RESERVED, DeferredModel, Validator
 from kronmem.core import memory_json
-from kronmem.core.bodies import MOST_HITS
 from kronmem.core.calls import JSON, PER_PAGE
-from kronmem.core.retry_after import clock
-from kronmem.core.status_errors import detail
-from kronmem.core.steps import Asker, Flow
-from kronmem.core.wire import Call, Repeat, Reply, parse_json
+from kronmem.core.memory_json import MOST_HITS
+from kronmem.core.policy import clock, detail
+from kronmem.core.wire import Asker, Call, Flow, Repeat, Reply, parse_json
 
 if TYPE_CHECKING:
     from kronmem.core.calls import Draft

@@ -11,12 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kronmem.core import memory_json
-from kronmem.core.bodies import MOST_HITS, sent_type
 from kronmem.core.calls import PER_PAGE, ContextQuery, RecallQuery
-from kronmem.core.memory_json import WireMemory
-from kronmem.core.status_errors import status_error
-from kronmem.core.steps import Asker, Flow
-from kronmem.core.wire import Reply
+from kronmem.core.memory_json import MOST_HITS, WireMemory, sent_type
+from kronmem.core.policy import status_error
+from kronmem.core.wire import Asker, Flow, Reply
 from kronmem.errors import KronmemError, NotFoundError, StatusError
 from kronmem.kronvex import dialect as server
 from kronmem.models import Hit

@@ -13,13 +13,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from kronmem.core import memory_json
-from kronmem.core.bodies import is_kept
 from kronmem.core.calls import PER_PAGE, Draft, MemoryChange
-from kronmem.core.memory_json import WireMemory
-from kronmem.core.retry_after import clock
-from kronmem.core.status_errors import status_error
-from kronmem.core.steps import Asker, Flow
-from kronmem.core.wire import Repeat, Reply
+from kronmem.core.memory_json import WireMemory, is_kept
+from kronmem.core.policy import clock, status_error
+from kronmem.core.wire import Asker, Flow, Repeat, Reply
 from kronmem.errors import (
     ConflictError,
     DeadlineError,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 from kronmem.core import inputs
 from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox.writer import OutboxWriter
-from kronmem.transport.worker_threads import aside
+from kronmem.transport.drive import aside
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
+    from kronmem.outbox.file import Lane
     from kronmem.outbox.queue import OutboxFile
-    from kronmem.outbox.queue_file import Lane
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class AsyncOutbox:
 
     async def adopt(self, url: str | None = None) -> int:
         """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
-        other = None if url is None else inputs.text(url, "url").rstrip("/")  # as clients write it
+        other = None if url is None else inputs.checked_text(url, "url").rstrip("/")  # as clients write it
         return await aside(lambda: self._change(lambda file, lane: file.adopt(lane, other or lane.service), 0))
 
     def _ask(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:

@@ -14,8 +14,8 @@ from kronmem.models import DeadLetter, QueuedMemory
 from kronmem.outbox.writer import OutboxWriter
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
+    from kronmem.outbox.file import Lane
     from kronmem.outbox.queue import OutboxFile
-    from kronmem.outbox.queue_file import Lane
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class Outbox:
 
     def adopt(self, url: str | None = None) -> int:
         """Send the stranded memories, or those for another `url`, by this client from now on; answer how many."""
-        other = None if url is None else inputs.text(url, "url").rstrip("/")  # as clients write it
+        other = None if url is None else inputs.checked_text(url, "url").rstrip("/")  # as clients write it
         return self._change(lambda file, lane: file.adopt(lane, other or lane.service), 0)
 
     def _ask(self, question: Callable[[OutboxFile, Lane], T], nothing: T) -> T:

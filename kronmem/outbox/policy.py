@@ -1,14 +1,11 @@
-"""Maps a failure to the fate of a queued memory. Pure; the one place that knows.
-
-An outage is not a refusal: only a 4xx that names the request sets a memory aside by itself.
-"""
+"""Maps a failure to the fate of a queued memory, and says how long a claim on one holds. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kronmem.api.ids import FORGOTTEN
-from kronmem.core.retries import unheard
+from kronmem.api.rules import FORGOTTEN
+from kronmem.core.policy import unheard
 from kronmem.errors import (
     ConfigError,
     ConflictError,
@@ -93,3 +90,13 @@ def retry_after(error: KronmemError) -> float:
 
 def _status(error: KronmemError) -> int:
     return error.status if isinstance(error, StatusError) else 0
+
+
+# How long a claim on a queued memory holds.
+
+LEASE = 60.0
+"""A claim that is not acknowledged within this time, six default deadlines of a call, belongs to a dead process."""
+AHEAD = 5.0
+"""A note further in the future than this was made by a clock that has been set back since; NTP corrects less."""
+EARLIEST = 1_577_836_800.0
+"""The year 2020: a clock that shows an earlier time was not set when it was read."""

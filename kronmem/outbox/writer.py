@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, TypeVar
 from kronmem import fork_safety, tracing
 from kronmem.core import calls, flows, inputs
 from kronmem.core.abilities import RemoteService
-from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Event, Flow, Link, Pause, exchange, local
-from kronmem.core.retries import Retry
+from kronmem.core.policy import Breaker, Retry
 from kronmem.errors import (
     ConfigError,
     DeadlineError,
@@ -32,15 +31,13 @@ from kronmem.errors import (
 )
 from kronmem.models import Erasure, Memory
 from kronmem.outbox import policy
-from kronmem.outbox.lease import LEASE
+from kronmem.outbox.policy import LEASE
 from kronmem.transport.drive import CLOSED, Transport
 
 if TYPE_CHECKING:  # SQLite is loaded when something is queued, not when kronmem is imported
-    from kronmem.outbox.delivery_thread import Delivery
+    from kronmem.outbox.deliver import Delivery, Sender
+    from kronmem.outbox.file import Lane, Waiting
     from kronmem.outbox.queue import OutboxFile
-    from kronmem.outbox.queue_file import Lane
-    from kronmem.outbox.rows import Waiting
-    from kronmem.outbox.sender import Sender
 
 T = TypeVar("T")
 
@@ -342,7 +339,7 @@ class OutboxWriter:
             raise
 
     def _send_first(self, rows: Sequence[Waiting], link: Link, ends: float) -> Flow[bool]:
-        from kronmem.outbox.sender import aged
+        from kronmem.outbox.deliver import aged
 
         working, sender = self.arrive()
         once = replace(link, retry=Retry(attempts=1))
@@ -392,16 +389,16 @@ class OutboxWriter:
         if (joined := self._joined) is not None:
             return joined
         with fork_safety.first_use.lock:
-            from kronmem.outbox import delivery_thread
+            from kronmem.outbox import deliver
+            from kronmem.outbox.deliver import Sender
             from kronmem.outbox.queue import OutboxFile
-            from kronmem.outbox.sender import Sender
 
             if self._closed:  # by another thread: a second delivery would outlive the client
                 raise ConfigError(CLOSED)
             if self._joined is None:
                 way = (self._make_transport(), self._breaker, self._timeout, self._remote)
                 sender = Sender(self._service, self._key, *way)
-                self._joined = delivery_thread.join(self.path, lambda: OutboxFile(self.path)), sender
+                self._joined = deliver.join(self.path, lambda: OutboxFile(self.path)), sender
             return self._joined
 
     def ask(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
@@ -496,10 +493,10 @@ class OutboxWriter:
             joined, self._joined, self._closed = self._joined, None, True
         if joined is None:
             return
-        from kronmem.outbox import delivery_thread
+        from kronmem.outbox import deliver
 
         working, sender = joined
-        delivery_thread.leave(self.path, working, sender, ends - time.monotonic())
+        deliver.leave(self.path, working, sender, ends - time.monotonic())
         sender.transport.close()
 
     def _drain(self, timeout: float) -> None:

@@ -1,11 +1,11 @@
-"""The injected block: recalled memories as one fenced text for one turn of a model."""
+"""The injected block: the question of a turn, and recalled memories as one fenced text for that turn of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kronmem.models import Hit
-from kronmem.packs.storable_json import UNSTORABLE
+from kronmem.packs.message_log import UNSTORABLE
 from kronmem.text.fence import fence, is_fenced, render_hits, without_fences
 from kronmem.text.fence import named as fence_named
 
@@ -33,3 +33,16 @@ def without_blocks(text: str) -> str:
 def clean_words(text: str) -> str:
     """The words of a message without injected blocks, and without NUL and lone surrogates, which no store takes."""
     return UNSTORABLE.sub("", without_blocks(text)).strip()
+
+
+# The question that a turn asks the memory: the words of the user, shortened to a search query. Pure.
+
+MAX_QUESTION_CHARS = 2000
+"""About 500 tokens: the usual embedding models cut a text there."""
+_GAP = " … "
+
+
+def as_question(words: str) -> str:
+    """Shorten words to a query. A long text is asked by its beginning and its end, where people put their request."""
+    half = (MAX_QUESTION_CHARS - len(_GAP)) // 2
+    return words if len(words) <= MAX_QUESTION_CHARS else f"{words[:half]}{_GAP}{words[-half:]}"

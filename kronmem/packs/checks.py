@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from kronmem.agent_memory import AgentMemory
-from kronmem.api.limits import MAX_HITS
+from kronmem.api.rules import MAX_HITS
 from kronmem.async_agent_memory import AsyncAgentMemory
 from kronmem.async_state import AsyncState
 from kronmem.core import inputs

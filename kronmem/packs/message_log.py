@@ -7,6 +7,8 @@ list only so many keys. An entry costs the same however long the log is.
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 import threading
 import uuid
 from collections import deque
@@ -14,11 +16,11 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from typing import Any, Protocol, TypeVar, cast
 
+import anyio
 from pydantic import JsonValue
 
 from kronmem.async_state import AsyncState
-from kronmem.errors import DeadlineError, InvalidInputError, ReplyError
-from kronmem.packs.storable_json import storable
+from kronmem.errors import DeadlineError, InvalidInputError, KronmemError, ReplyError
 
 T = TypeVar("T")
 
@@ -179,3 +181,55 @@ class Awaited:
             if self._loop.is_closed():  # nobody carries it on: the process must be able to end
                 raise DeadlineError("the event loop was closed before the save had ended")
         return future.result()
+
+
+# Reads many values of a state at once.
+
+_AT_ONCE = 16
+"""As many as an embedded engine answers at a time."""
+
+
+async def values_of(state: AsyncState, keys: Sequence[str]) -> list[JsonValue]:
+    """The values under keys, in their order, without those that are not there; a failure is raised as it is."""
+    found: dict[str, JsonValue] = {}
+    failed: list[KronmemError] = []
+    waiting = iter(keys)
+
+    async def work() -> None:
+        for key in waiting:
+            try:
+                found[key] = await state.get(key)
+            except KronmemError as error:  # not by the task group, which would wrap it
+                failed.append(error)
+                group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for _ in range(min(_AT_ONCE, len(keys))):
+            group.start_soon(work)
+    if failed:
+        raise failed[0]
+    return [value for key in keys if (value := found[key]) is not None]
+
+
+# Text and JSON of messages in a form that every store takes. Pure.
+#
+# A message may hold anything: a file that a tool read, half a character of a model. One that no store took would stand
+# in the way of all that is saved after it.
+
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+"""NUL, and halves of a surrogate pair."""
+
+
+def storable(value: JsonValue) -> JsonValue:
+    """The value with U+FFFD in place of characters, and null in place of numbers, that no store takes."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {_text(name): storable(inner) for name, inner in value.items()}
+    return [storable(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _text(value: str) -> str:
+    return UNSTORABLE.sub("\ufffd", value)

@@ -12,17 +12,13 @@ import anyio
 
 from kronmem.errors import DeadlineError
 from kronmem.models import Hit
-from kronmem.packs.bounded_call import bounded_async
+from kronmem.packs.block import as_question
 from kronmem.packs.capture import AsyncCapture, CaptureOption, Utterance, capture_rules
 from kronmem.packs.checks import check_capture, check_limits, check_ttl_days
-from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.log_once import LogOnce
+from kronmem.packs.deadlines import LogOnce, bounded_async, load_engine_for, warm_up
+from kronmem.packs.memory import AsyncReadingMemory, LazyMemory
 from kronmem.packs.no_echo import Echoes, Prompt, recall_fresh_async
-from kronmem.packs.question import as_question
-from kronmem.packs.read_from import AsyncReadingMemory
-from kronmem.packs.tool_call import OWN_DEADLINE
-from kronmem.packs.tool_descriptions import ToolCoroutine, check_tools, tool_names
-from kronmem.packs.warmup import load_engine_for, warm_up
+from kronmem.packs.toolset import OWN_DEADLINE, ToolCoroutine, check_tools, tool_names
 
 T = TypeVar("T")
 

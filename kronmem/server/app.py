@@ -1,12 +1,15 @@
-"""The web app: the routes of every contract behind HTTP and keys. It decides nothing about memories."""
+"""The web app: the routes of every contract behind HTTP and keys, and the memory page. No decisions about memories."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from typing import Protocol
 
 import anyio
@@ -25,21 +28,19 @@ from kronmem.api.routes import AnyRoute, Match, Router
 from kronmem.core.wire import UNAVAILABLE, Reply, Request
 from kronmem.engine.service import Service
 from kronmem.errors import KronmemError, StoreError, TransportError
-from kronmem.server.access_log import LogRequest, ServedRequest, log_as_text
-from kronmem.server.api_keys import Headers, Keys, KeysFile
+from kronmem.server.api_keys import Headers, Keys, KeysFile, WrongKeys
 from kronmem.server.contracts.botwire import BOTWIRE
-from kronmem.server.contracts.contract import Contract
-from kronmem.server.contracts.kronvex import KRONVEX
+from kronmem.server.contracts.contract import KRONVEX, Contract
 from kronmem.server.contracts.memstore import MEMSTORE
-from kronmem.server.guard import Guard, Hosts
+from kronmem.server.guard import BodyRoom, Guard, Hosts, LogRequest, ServedRequest, log_as_text, read, target
 from kronmem.server.mcp import ROUTES as MCP_ROUTES
 from kronmem.server.mcp import McpEndpoint
 from kronmem.server.metrics import METRICS, MetricsEndpoint, RequestMetrics
 from kronmem.server.openapi import document
-from kronmem.server.page import page
-from kronmem.server.requests import BodyRoom, read, target
-from kronmem.server.wrong_keys import WrongKeys
 from kronmem.settings import installed_version
+
+__all__ = ["CONTRACTS", "SCRIPTS", "create_app", "page"]
+
 
 _AT_ONCE = 16
 """Requests in worker threads at a time: the embedded transport's bound."""
@@ -246,4 +247,36 @@ def _contract_at(contracts: Sequence[Contract], path: str) -> Contract:
     return next((one for one in contracts if one.routes[0].path.split("/")[1:2] == first), KRONVEX)
 
 
-__all__ = ["CONTRACTS", "create_app"]
+# The memory page: one file, put together from `assets/`, and the policy that lets a browser run nothing else.
+
+SCRIPTS = ("service", "words", "agents", "list", "chart", "undo", "drawer", "address", "shortcuts")
+"""In this order they are one strict script: a single answer needs no further open route, and its hash is the policy."""
+
+
+@lru_cache(maxsize=1)
+def page() -> tuple[bytes, dict[str, str]]:
+    """The page and its headers."""
+    style = _asset("page.css")
+    script = '(() => {"use strict";\n' + "\n".join(_asset(f"{name}.js") for name in SCRIPTS) + "})();"
+    text = _asset("page.html").replace("<style></style>", f"<style>{style}</style>")
+    text = text.replace("<script></script>", f"<script>{script}</script>")
+    policy = [
+        "default-src 'none'",
+        f"script-src '{_digest(script)}'",
+        f"style-src '{_digest(style)}'",
+        "img-src data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+    headers = {"content-type": "text/html; charset=utf-8", "content-security-policy": "; ".join(policy)}
+    return text.encode(), {**headers, "referrer-policy": "no-referrer", "x-frame-options": "DENY"}
+
+
+def _asset(name: str) -> str:
+    return files("kronmem.server").joinpath(f"assets/{name}").read_text("utf-8")
+
+
+def _digest(source: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()

@@ -1,22 +1,31 @@
-"""Middleware before every request: which Host may be meant, who may write, an id for the log, headers for browsers."""
+"""Middleware before every request: allowed hosts, writers, an id for the log, headers for browsers, a bounded body."""
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import re
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
+import anyio
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as WebRequest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kronmem import tracing
-from kronmem.api import version
-from kronmem.server.access_log import ServedRequest
+from kronmem.api import rules
+from kronmem.core.wire import Request
 from kronmem.settings import is_loopback
 
 # A name or an address and a port: Starlette makes urls of this header, and / ? # @ would shift their path.
@@ -138,7 +147,7 @@ class _Outgoing:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["x-request-id"] = self._id
-            headers[version.HEADER] = version.API
+            headers[rules.VERSION_HEADER] = rules.API_VERSION
             headers.setdefault("cache-control", "no-store")
             headers.setdefault("x-content-type-options", "nosniff")
         await self._send(message)
@@ -157,3 +166,127 @@ async def _refuse(send: Send, status: int, detail: str) -> None:
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+# The access log: one line a request, as text or as JSON. Without query and contents, which nobody else should read.
+
+_log = logging.getLogger("kronmem.access")
+
+
+@dataclass(frozen=True)
+class ServedRequest:
+    """A request that was answered. `route` is "" when none matched, `status` 0 when its sender was gone before."""
+
+    id: str
+    method: str
+    path: str
+    route: str
+    status: int
+    seconds: float
+    trace_id: str = ""
+
+
+LogRequest: TypeAlias = Callable[[ServedRequest], None]
+
+
+def log_as_text(request: ServedRequest) -> None:
+    """A line for people."""
+    took = request.seconds * 1000
+    _log.info("%s %s %s %s %.1fms", request.id, request.method, request.path, request.status, took)
+
+
+def log_as_json(request: ServedRequest) -> None:
+    """A line for programs; `trace_id` finds the spans of the request."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    line: dict[str, str | int | float] = {
+        "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        "request_id": request.id,
+        "method": request.method,
+        "path": request.path,
+        "route": request.route,
+        "status": request.status,
+        "duration_ms": round(request.seconds * 1000, 3),
+    }
+    _log.info("%s", json.dumps(line | ({"trace_id": request.trace_id} if request.trace_id else {})))
+
+
+# Reads a request from the web as the service takes it: bounded in size and in time.
+
+BODY_SECONDS = 30.0
+"""How long a body may take to arrive: the largest at 5 Mbit/s. Slow headers are for a proxy to end."""
+TIMEOUT = 10.0
+"""Seconds a request may wait for the store: the default deadline of a client's call."""
+SMALL = 256 * 1024
+"""Bytes of a body that there is always room for: far more than a memory has."""
+LARGE = 256 * 1024 * 1024
+"""Bytes beyond those, in all bodies at a time: sixteen of the largest."""
+
+_CLOSE = {"connection": "close"}
+
+
+class BodyRoom:
+    """Bounds the memory that large bodies take together. Small ones always fit."""
+
+    def __init__(self, most: int = LARGE) -> None:
+        self._left = most
+
+    @contextmanager
+    def share(self) -> Generator[Callable[[int], None], None, None]:
+        """Room for one body until it is answered: a function to be told how long the body has become."""
+        taken = 0
+
+        def grow(length: int) -> None:
+            nonlocal taken
+            more = max(length - SMALL, 0) - taken
+            if more > self._left:
+                raise HTTPException(503, "Too many large bodies at once", {**_CLOSE, "retry-after": "1"})
+            taken, self._left = taken + more, self._left - more
+
+        try:
+            yield grow
+        finally:
+            self._left += taken
+
+
+def _anything(_length: int) -> None:
+    """Room for a body of any length."""
+
+
+async def read(
+    web: WebRequest, most: int, grow: Callable[[int], None] = _anything, *, seconds: float = BODY_SECONDS
+) -> Request:
+    """The whole request; HTTPException when it has more than `most` bytes, is too slow, or its sender has gone.
+
+    `grow` is told how long the body has become, and may refuse it.
+    """
+    # Nobody waits for the body of a GET, which has no meaning: the open routes can be held up by nobody.
+    body = b"" if web.method in ("GET", "HEAD") else await _body(web, most, grow, seconds)
+    query = tuple(web.query_params.multi_items()) if web.scope.get("query_string") else ()
+    method, path = target(web)
+    return Request(method, path, query, body, tuple(web.headers.items()), TIMEOUT)
+
+
+def target(web: WebRequest) -> tuple[str, str]:
+    """The method, a HEAD as the GET that it stands for, and the path as sent: quoted ids stay quoted until checked."""
+    raw: bytes = web.scope["raw_path"]
+    return "GET" if web.method == "HEAD" else web.method, raw.decode("ascii", "surrogateescape")
+
+
+async def _body(web: WebRequest, most: int, grow: Callable[[int], None], seconds: float) -> bytes:
+    declared = web.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most:
+        raise HTTPException(413, "The body is too large", _CLOSE)
+    body = bytearray()
+    try:
+        with anyio.fail_after(seconds):
+            async for chunk in web.stream():
+                body += chunk
+                if len(body) > most:
+                    raise HTTPException(413, "The body is too large", _CLOSE)
+                grow(len(body))
+    except TimeoutError:
+        raise HTTPException(408, "The body did not arrive in time", _CLOSE) from None
+    except ClientDisconnect:
+        raise HTTPException(400, "The sender has gone", _CLOSE) from None
+    return bytes(body)

@@ -23,14 +23,13 @@ from kronmem.api.requests import EmptyRequest, valid_id
 from kronmem.api.routes import AnyRoute, Match, Route
 from kronmem.async_client import AsyncClient
 from kronmem.core.wire import Reply, Request
-from kronmem.engine.json_body import holds_more
-from kronmem.engine.service import Service
+from kronmem.engine.service import Service, holds_more
 from kronmem.server import api_keys as keys
 from kronmem.server.contracts.contract import detail
-from kronmem.server.requests import read
+from kronmem.server.guard import read
 
 if TYPE_CHECKING:  # loaded by the first request: the SDK takes longer to import than a server to start
-    from kronmem.mcp.sdk import SessionManager
+    from kronmem.mcp.server import SessionManager
 
 # POST alone: without sessions there is nothing to listen for by GET and nothing to end by DELETE.
 ROUTES: tuple[AnyRoute, ...] = (

@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
-from kronmem.api import ids, limits, paths
+from kronmem.api import paths, rules
 from kronmem.api.routes import AnyRoute
 from kronmem.server.contracts.contract import Contract
 
@@ -16,7 +16,7 @@ Json = dict[str, JsonValue]
 _Input = tuple[str, Literal["validation", "serialization"], TypeAdapter[object]]
 
 _REF = "#/components/schemas/{model}"
-_ID: Json = {"type": "string", "minLength": 1, "maxLength": limits.MAX_ID, "pattern": ids.ID_PATTERN}
+_ID: Json = {"type": "string", "minLength": 1, "maxLength": rules.MAX_ID, "pattern": rules.ID_PATTERN}
 _IDS = frozenset({"session_id", "session", "after", "id", "name", "supersedes", "superseded_by"})
 _SCHEMES: Json = {
     "Kronvex": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -80,7 +80,7 @@ class _Schemas:
                 if "$ref" in part:
                     self._tighten(cast("Json", self.all[_named(part)]))
                 elif part.get("type") == "string" and not {"enum", "pattern"} & part.keys():
-                    part.update(_ID if name in _IDS else {"pattern": ids.TEXT_PATTERN})
+                    part.update(_ID if name in _IDS else {"pattern": rules.TEXT_PATTERN})
 
     def request(self, route: AnyRoute) -> Json:
         return cast("Json", self._refs[str(route.request), "validation"])

@@ -44,9 +44,8 @@ def run(
     """
     import uvicorn
 
-    from kronmem.server.access_log import log_as_json, log_as_text
     from kronmem.server.app import create_app
-    from kronmem.server.guard import Hosts
+    from kronmem.server.guard import Hosts, log_as_json, log_as_text
 
     if not keys and not is_loopback(host):
         where = host or "all interfaces"

@@ -3,8 +3,6 @@
 A file that cannot be used is a `StoreError` that names it; it is never replaced by a new one.
 """
 
-from kronmem.sqlite_file.failures import DiskFullError, FileMovedError
-from kronmem.sqlite_file.file import MEMORY, SqliteFile
-from kronmem.sqlite_file.opening import ENDINGS, FileSchema
+from kronmem.sqlite_file.file import ENDINGS, MEMORY, DiskFullError, FileMovedError, FileSchema, SqliteFile
 
 __all__ = ["ENDINGS", "MEMORY", "DiskFullError", "FileMovedError", "FileSchema", "SqliteFile"]

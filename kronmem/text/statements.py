@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from kronmem.text import extract_rules
 from kronmem.text import statement_rules as rules
-from kronmem.text.extract import Fact, extract_facts, find_fact, plain
+from kronmem.text.extract import MAX_SENTENCE_CHARS, MAX_TEXT_CHARS, Fact, extract_facts, find_fact, paragraphs, plain
 from kronmem.text.fence import without_fences
-from kronmem.text.sentences import MAX_SENTENCE_CHARS, MAX_TEXT_CHARS, paragraphs
 
 MAX_MESSAGE_CHARS = 1500
 """A longer message of a user is a pasted document: of it only durable facts are kept."""

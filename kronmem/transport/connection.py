@@ -12,14 +12,13 @@ from typing import Generic, TypeVar
 import anyio.lowlevel
 
 from kronmem.core.wire import Reply, Request
-from kronmem.transport import async_sockets, sockets
+from kronmem.transport import sockets
 from kronmem.transport.failures import FAILURES, failure
-from kronmem.transport.http1 import Conversation, Http1, tunnel
-from kronmem.transport.target import Target
+from kronmem.transport.http1 import Conversation, Http1, Target, tunnel
 from kronmem.transport.tls import Tls
 
 T = TypeVar("T")
-S = TypeVar("S", sockets.BlockingSocket, async_sockets.AwaitedSocket)
+S = TypeVar("S", sockets.BlockingSocket, sockets.AwaitedSocket)
 
 
 class Dialogue:
@@ -118,7 +117,7 @@ class Connection(_Carrier[sockets.BlockingSocket]):
             return answer
 
 
-class AsyncConnection(_Carrier[async_sockets.AwaitedSocket]):
+class AsyncConnection(_Carrier[sockets.AwaitedSocket]):
     """The same, awaited."""
 
     async def send(self, request: Request, deadline: float) -> Reply:
@@ -126,14 +125,14 @@ class AsyncConnection(_Carrier[async_sockets.AwaitedSocket]):
         sent = False
         try:
             if (socket := self._socket) is None:
-                socket = self._socket = await async_sockets.aconnect(*self._dialogue.first_hop, deadline)
+                socket = self._socket = await sockets.aconnect(*self._dialogue.first_hop, deadline)
                 await self._carry(self._dialogue.opening(), socket, deadline)
             sent = True
             return await self._carry(self._dialogue.asking(request), socket, deadline)
         except FAILURES as error:
             raise failure(self._target, error, request, sent=sent) from None
 
-    async def _carry(self, steps: Conversation[T], socket: async_sockets.AwaitedSocket, deadline: float) -> T:
+    async def _carry(self, steps: Conversation[T], socket: sockets.AwaitedSocket, deadline: float) -> T:
         heard: bytes | None = None
         socket.asked = True
         try:

@@ -1,21 +1,26 @@
-"""Two drivers of a flow, one blocking and one awaiting, that differ by an `await`; and the same for many at once."""
+"""Two drivers of a flow, one blocking and one awaiting, that differ by an `await`; and the same for many at once.
+
+Beside them the worker threads of awaiting callers, and the warning that a blocking call blocks an event loop.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack
 from typing import Protocol, TypeVar, runtime_checkable
 
 import anyio
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 
 from kronmem import tracing
 from kronmem.core.exchange import Flow, Local, Pause, Step
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import KronmemError
-from kronmem.transport.worker_threads import aside
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -163,3 +168,78 @@ async def _arest(step: Pause | Local) -> Reply:
 def _note(step: Step, reply: Reply) -> None:
     if isinstance(step, Request) and log.isEnabledFor(logging.DEBUG):
         log.debug("%s %s: %d", step.method, step.path, reply.status)
+
+
+# Worker threads for the blocking work of awaiting callers, in places of kronmem's own.
+#
+# anyio's places are shared by all code of a process: a call would wait there past its deadline for other code's work.
+
+AT_ONCE = 40
+"""Pieces of work on files at a time, as many as anyio's default; each of them ends by its call's deadline."""
+
+
+class Places:
+    """At most so many threads at a time for each event loop: a limiter belongs to one loop."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._limiters: RunVar[CapacityLimiter | None] = RunVar(name)
+        self._most = most
+
+    @property
+    def limiter(self) -> CapacityLimiter:
+        """The limiter of the running event loop."""
+        if (limiter := self._limiters.get(None)) is None:
+            limiter = CapacityLimiter(self._most)
+            self._limiters.set(limiter)
+        return limiter
+
+
+_places = Places("kronmem_files", AT_ONCE)
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """Do it in a thread, which a cancelled caller does not wait for."""
+    return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=_places.limiter)
+
+
+async def leave(close: Callable[[float], None], timeout: float) -> None:
+    """Close an outbox in a thread: one that has begun goes on by itself; where none may begin, nothing is delivered."""
+    begun: list[bool] = []
+
+    def begin() -> None:
+        begun.append(True)
+        close(timeout)
+
+    try:
+        await aside(begin)
+    finally:
+        if not begun:
+            with anyio.move_on_after(timeout, shield=True):
+                await aside(lambda: close(0.0))
+
+
+# The warning that a blocking call blocks an event loop.
+
+
+class LoopGuard:
+    """Logs once in a process that a blocking call blocks the event loop of its thread."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def check(self, name: str) -> None:
+        """Look whether an event loop runs in this thread; `remember_later` never waits for a service."""
+        if self.told or name == "remember_later":
+            return
+        # Without the module there is no loop; while another thread imports it, it may lack the function.
+        running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+        if running_loop is None or running_loop() is None:
+            return
+        self.told = True
+        log.warning(
+            "a call of Client blocks the event loop that runs in this thread: in `async def` use AsyncClient and "
+            "await it, or anyio.to_thread.run_sync(…); in a notebook this is harmless"
+        )
+
+
+loop_guard = LoopGuard()

@@ -13,7 +13,7 @@ from kronmem.errors import CertificateError, DeadlineError, TransportError
 from kronmem.transport.reply_parser import ProtocolError
 
 if TYPE_CHECKING:
-    from kronmem.transport.target import Target
+    from kronmem.transport.http1 import Target
 
 FAILURES = (OSError, ProtocolError)
 """Exceptions of the network, TLS and timeouts included, for `failure` to translate."""

@@ -9,11 +9,10 @@ import httpx
 
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, KronmemError, ReplyError
-from kronmem.transport import headers
-from kronmem.transport.body import Body
+from kronmem.transport import http1
 from kronmem.transport.failures import failure, timed_out
-from kronmem.transport.http1 import names
-from kronmem.transport.target import Target
+from kronmem.transport.http1 import Target, names
+from kronmem.transport.reply_parser import Body
 
 HttpxTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
 
@@ -34,7 +33,7 @@ class Injected:
         self._target, self._transport = target, transport
 
     def _request(self, request: Request) -> httpx.Request:
-        said, url = headers.headers(self._target, request), self._target.url(request)
+        said, url = http1.headers(self._target, request), self._target.url(request)
         return httpx.Request(request.method, url, headers=said, content=request.body, extensions=_limits(request))
 
     def send(self, request: Request) -> Reply:

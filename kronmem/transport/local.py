@@ -17,8 +17,7 @@ from anyio import CapacityLimiter, WouldBlock, move_on_after, to_thread
 from kronmem import fork_safety
 from kronmem.core.wire import Reply, Request
 from kronmem.errors import ConfigError, DeadlineError
-from kronmem.transport.drive import CLOSED
-from kronmem.transport.worker_threads import Places, aside
+from kronmem.transport.drive import CLOSED, Places, aside
 
 if TYPE_CHECKING:  # the engine is loaded when it is needed, not when kronmem is imported
     from kronmem.engine.embedding import Embed

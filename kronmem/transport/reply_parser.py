@@ -1,4 +1,4 @@
-"""HTTP/1.1 replies out of bytes, by RFC 9112 and strictly. No I/O.
+"""HTTP/1.1 replies out of bytes, by RFC 9112 and strictly, their bodies within bounds. No I/O.
 
 A reply whose end two readers could see at different places is refused or ends its connection: conflicting lengths,
 codings other than chunked, line breaks inside values. `tests/transport/test_reply_parser.py` holds it against h11.
@@ -7,8 +7,46 @@ codings other than chunked, line breaks inside values. `tests/transport/test_rep
 from __future__ import annotations
 
 import re
+import zlib
 
-from kronmem.transport.body import Body
+from kronmem.errors import ReplyError, TransportError
+
+# Collects a reply's body within bounds. No I/O.
+
+MAX_BODY = 8 * 1024 * 1024
+"""Bytes after decompression: a page of 100 memories of the largest size that a service takes, twice over."""
+
+_PLAIN = ("", "identity")
+_DEFLATED = ("gzip", "x-gzip", "deflate")
+
+
+class Body:
+    """A reply's body, decompressed up to a cap: a small compressed body can expand to gigabytes."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        encoding = headers.get("content-encoding", "").strip().lower()
+        if encoding not in _PLAIN and encoding not in _DEFLATED:
+            raise ReplyError("the service's answer cannot be read: unsupported Content-Encoding")
+        self._inflate = None if encoding in _PLAIN else zlib.decompressobj(wbits=47)
+        self._data = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        """Take a chunk as it came from the socket."""
+        if self._inflate is not None:
+            try:
+                chunk = self._inflate.decompress(chunk, MAX_BODY + 1 - len(self._data))
+            except zlib.error:
+                raise ReplyError("the service's answer could not be decompressed") from None
+        self._data += chunk
+        if len(self._data) > MAX_BODY:
+            raise ReplyError(f"the service's answer is larger than {MAX_BODY // 1024**2} MB")
+
+    def bytes(self) -> bytes:
+        """The whole body."""
+        if self._inflate is not None and self._data and not self._inflate.eof:
+            raise TransportError("the service's answer was cut short")
+        return bytes(self._data)
+
 
 MAX_HEAD = 100 * 1024
 """Bytes of a head, of a chunk's first line, or of trailers: httpcore's bound."""

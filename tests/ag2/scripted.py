@@ -19,7 +19,7 @@ from ag2.events import (
 )
 from ag2.testing import TestConfig
 
-from kronmem.packs.injected_block import is_block
+from kronmem.packs.block import is_block
 
 Answer = str | tuple[str, dict[str, Any]] | Exception
 Script = Callable[[Sequence[BaseEvent]], Answer]

@@ -15,7 +15,7 @@ from agent_framework import (
     ResponseStream,
 )
 
-from kronmem.packs.injected_block import is_block
+from kronmem.packs.block import is_block
 
 Answer = str | tuple[str, dict[str, Any]] | Exception
 Script = Callable[[Sequence[Message]], Answer]

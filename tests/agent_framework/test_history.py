@@ -16,7 +16,7 @@ from agent_framework import Agent, AgentSession, Content, Message
 
 from kronmem import AsyncClient, AsyncState, ConfigError, InvalidInputError, KronmemError, TransportError
 from kronmem.agent_framework import KronmemContextProvider, KronmemHistoryProvider
-from kronmem.packs.state_values import values_of
+from kronmem.packs.message_log import values_of
 from tests.agent_framework.scripted import Scripted, results, words
 from tests.services import RawServer
 from tests.services.raw import close, hang, respond

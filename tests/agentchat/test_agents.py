@@ -10,7 +10,7 @@ from autogen_core.models import SystemMessage
 
 from kronmem import AsyncClient
 from kronmem.agentchat import KronMemory
-from kronmem.packs.tool_descriptions import TYPE
+from kronmem.packs.toolset import TYPE
 from tests.agentchat.scripted import Scripted, blocks, call, kinds
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from autogen_core.memory import MemoryContent, MemoryMimeType
 
 from kronmem import AsyncClient, Client, ConfigError, InvalidInputError, KronmemError, Retry, TransportError
 from kronmem.agentchat import KronMemory
-from kronmem.agentchat.cancellation import until_cancelled
+from kronmem.agentchat.memory import until_cancelled
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, hang
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kronmem import InvalidInputError
-from kronmem.api import ids, limits, paths
+from kronmem.api import paths, rules
 from kronmem.api.requests import valid_id
 from kronmem.core import inputs
 from tests.engine.calling import Caller
@@ -52,7 +52,7 @@ def service_takes(value: str) -> bool:
 
 
 def document_takes(value: str) -> bool:
-    return 1 <= len(value) <= limits.MAX_ID and re.search(ids.ID_PATTERN, value) is not None
+    return 1 <= len(value) <= rules.MAX_ID and re.search(rules.ID_PATTERN, value) is not None
 
 
 @pytest.mark.parametrize("value", GOOD)
@@ -115,17 +115,19 @@ def test_both_halves_of_a_character_are_one_character(call: Caller) -> None:
 
 def test_the_service_takes_everything_that_the_client_may_send(call: Caller) -> None:
     """Also at its largest, when every character takes as many bytes of JSON as it can."""
-    metadata = {"k": "\x01" * (limits.MAX_METADATA - 10)}
+    metadata = {"k": "\x01" * (rules.MAX_METADATA - 10)}
     checked = inputs.metadata(metadata)
-    content = inputs.text("\U0001f600" * limits.MAX_CONTENT, "content")
-    tags = inputs.tags([f"{number:03}" + "\U0001f600" * (limits.MAX_TAG - 3) for number in range(limits.MAX_TAGS)])
-    reserved = {ids.RESERVED: {"id": "x" * limits.MAX_ID, "type": "t" * limits.MAX_TYPE, "tags": tags}}
-    ttl = {"ttl_days": limits.MAX_TTL_DAYS, "ttl_seconds": limits.MAX_TTL_SECONDS}
-    stored = call.remember(content, metadata={**checked, **reserved}, session_id="s" * limits.MAX_ID, **ttl)
+    content = inputs.checked_text("\U0001f600" * rules.MAX_CONTENT, "content")
+    tags = inputs.checked_tags(
+        [f"{number:03}" + "\U0001f600" * (rules.MAX_TAG - 3) for number in range(rules.MAX_TAGS)]
+    )
+    reserved = {rules.RESERVED: {"id": "x" * rules.MAX_ID, "type": "t" * rules.MAX_TYPE, "tags": tags}}
+    ttl = {"ttl_days": rules.MAX_TTL_DAYS, "ttl_seconds": rules.MAX_TTL_SECONDS}
+    stored = call.remember(content, metadata={**checked, **reserved}, session_id="s" * rules.MAX_ID, **ttl)
     assert stored["content"] == content
     assert stored["metadata"] == metadata
     assert stored["tags"] == list(tags)
     assert (
-        call("PUT", "state/k", {"value": inputs.json_value("x" * (limits.MAX_STATE - 10), "v", [limits.MAX_STATE])})[0]
+        call("PUT", "state/k", {"value": inputs.json_value("x" * (rules.MAX_STATE - 10), "v", [rules.MAX_STATE])})[0]
         == 200
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typing_extensions import is_typeddict
 
-from kronmem.api import ids, paths, replies, routes
+from kronmem.api import paths, replies, routes, rules
 from kronmem.api.routes import ROUTES, AnyRoute, Router
 from kronmem.engine.handlers import HANDLERS
 from kronmem.server.app import CONTRACTS
@@ -96,9 +96,9 @@ def test_every_route_of_every_contract_declares_its_reply_in_the_document() -> N
 def test_the_rules_for_text_hold_inside_nested_objects_too() -> None:
     schemas: Any = document(CONTRACTS, "0")["components"]
     nested = schemas["schemas"]["ReservedSearch"]["properties"]
-    assert nested["memory_type"]["anyOf"][0]["pattern"] == ids.TEXT_PATTERN
-    assert nested["tags"]["anyOf"][0]["items"]["pattern"] == ids.TEXT_PATTERN
-    assert schemas["schemas"]["RememberRequest"]["properties"]["session_id"]["anyOf"][0]["pattern"] == ids.ID_PATTERN
+    assert nested["memory_type"]["anyOf"][0]["pattern"] == rules.TEXT_PATTERN
+    assert nested["tags"]["anyOf"][0]["items"]["pattern"] == rules.TEXT_PATTERN
+    assert schemas["schemas"]["RememberRequest"]["properties"]["session_id"]["anyOf"][0]["pattern"] == rules.ID_PATTERN
 
 
 def test_schemas_are_named_as_their_classes_so_that_no_two_share_a_name() -> None:

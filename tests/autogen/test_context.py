@@ -13,7 +13,7 @@ import pytest
 
 from kronmem import Client, Retry, TransportError
 from kronmem.autogen import MemoryAgent
-from kronmem.packs.bounded_call import MAX_HANGING, bounded_thread
+from kronmem.packs.deadlines import MAX_HANGING, bounded_thread
 from kronmem.transport.local import open_sqlite
 from tests.autogen.agents import contents, user
 from tests.autogen.conftest import Chat

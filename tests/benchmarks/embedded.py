@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kronmem import Client
-from kronmem.engine import vector_scan
+from kronmem.engine import scan
 from tests.benchmarks.engine_scale import Language
 from tests.benchmarks.measure import Row, Times, in_turn, installed, repeated
 
@@ -93,11 +93,11 @@ def _without_numpy(recall: Callable[[], object]) -> Callable[[], object]:
     """The same recall as if numpy were not installed."""
 
     def run() -> object:
-        kept, vector_scan.numpy_for = vector_scan.numpy_for, lambda passages: None
+        kept, scan.numpy_for = scan.numpy_for, lambda passages: None
         try:
             return recall()
         finally:
-            vector_scan.numpy_for = kept
+            scan.numpy_for = kept
 
     return run
 

@@ -23,10 +23,10 @@ from contextlib import closing
 from itertools import accumulate, islice
 from pathlib import Path
 
-from kronmem.engine import vector_scan
+from kronmem.engine import scan
 from kronmem.engine.engine import Engine
+from kronmem.engine.ranking import related_terms
 from kronmem.engine.recall import Search
-from kronmem.engine.related_words import related_terms
 from kronmem.engine.remembering import Place
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.engine.store import NewRow
@@ -180,11 +180,11 @@ def without_numpy(ask: Callable[[str, str], object]) -> Callable[[str, str], obj
     """The same as if numpy were not installed."""
 
     def asked(part: str, question: str) -> object:
-        kept, vector_scan.numpy_for = vector_scan.numpy_for, lambda passages: None
+        kept, scan.numpy_for = scan.numpy_for, lambda passages: None
         try:
             return ask(part, question)
         finally:
-            vector_scan.numpy_for = kept
+            scan.numpy_for = kept
 
     return asked
 

@@ -64,7 +64,7 @@ def copy_agents(url: str, agents: int) -> None:
     """Copy the agents that are there, under new names and ids, until there are so many."""
     import psycopg
 
-    from kronmem.engine.postgres.space_keys import space_key
+    from kronmem.engine.postgres.schema import space_key
 
     with psycopg.connect(url, autocommit=True) as connection:
         there = connection.execute("SELECT id FROM kronmem.spaces WHERE name LIKE 'agent-%' ORDER BY id").fetchall()

@@ -12,7 +12,7 @@ from kronmem import Client
 from kronmem.core.abilities import RemoteService
 from kronmem.core.calls import recall
 from kronmem.core.exchange import Link, exchange
-from kronmem.core.filters import MemoryFilter
+from kronmem.core.inputs import MemoryFilter
 from kronmem.kronvex import Kronvex
 from kronmem.tracing import Tracer
 from tests.benchmarks.measure import Row, Times, in_turn, installed, repeated

@@ -177,7 +177,7 @@ def saving(rounds: int) -> dict[str, dict[str, list[float]]]:
 def _classic_saving(length: int) -> float:
     from autogen import ConversableAgent
 
-    from kronmem.autogen.saving import pair_saver
+    from kronmem.autogen.chats import pair_saver
 
     first, second = (ConversableAgent(name, llm_config=False) for name in ("first", "second"))
     with tempfile.TemporaryDirectory() as home, Client.local(Path(home) / "m.db") as client:
@@ -200,8 +200,7 @@ async def _team_saving(length: int) -> tuple[float, float]:
     from autogen_core.models import UserMessage
     from autogen_ext.models.replay import ReplayChatCompletionClient
 
-    from kronmem.agentchat.changed_state import StateSaver
-    from kronmem.agentchat.persist import without_memories
+    from kronmem.agentchat.persist import StateSaver, without_memories
 
     agent = AssistantAgent("assistant", ReplayChatCompletionClient([]))
     with tempfile.TemporaryDirectory() as home:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from kronmem import Client
 from kronmem.cli.app import app
-from kronmem.engine.sqlite import check
+from kronmem.engine.sqlite import schema
 from tests.services.postgres import at, own
 
 SECRET = "not-to-be-seen"
@@ -133,7 +133,7 @@ def test_a_file_that_the_first_use_would_change_is_named_and_left_alone(
     with Client.local(path) as client:
         client.remember("ada", "tea at five")
     before = path.read_bytes()
-    monkeypatch.setattr(check, "SCHEMA", replace(check.SCHEMA, version=3, migrations={2: ("CREATE TABLE added(x)",)}))
+    monkeypatch.setattr(schema, "SCHEMA", replace(schema.SCHEMA, version=3, migrations={2: ("CREATE TABLE added(x)",)}))
     code, said, _ = doctor("--db", str(path))
     assert code == 0
     assert "migrated at the first use" in said["database"]["detail"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kronmem.api import version
+from kronmem.api import rules
 from kronmem.core import abilities, calls
 from kronmem.core.abilities import Ability, RemoteService
 from kronmem.core.wire import Reply
@@ -28,7 +28,7 @@ def test_an_ability_of_a_later_version_is_lacked_by_an_earlier_one(
     monkeypatch: pytest.MonkeyPatch, header: str, has: bool
 ) -> None:
     monkeypatch.setitem(abilities.ABILITIES, "exclude", Ability("exclude=", since=(0, 3)))
-    service = answered({version.HEADER: header})
+    service = answered({rules.VERSION_HEADER: header})
     assert (service.has("exclude"), service.has("history")) == (has, True)
 
 
@@ -43,12 +43,12 @@ def test_a_service_that_is_upgraded_or_taken_back_has_the_abilities_of_its_last_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(abilities.ABILITIES, "exclude", Ability("exclude=", since=(0, 3)))
-    assert answered({version.HEADER: "0.2"}, {version.HEADER: "0.3"}, {}).has("exclude")
-    assert not answered({version.HEADER: "0.3"}, {version.HEADER: "0.2"}, {}).has("exclude")
+    assert answered({rules.VERSION_HEADER: "0.2"}, {rules.VERSION_HEADER: "0.3"}, {}).has("exclude")
+    assert not answered({rules.VERSION_HEADER: "0.3"}, {rules.VERSION_HEADER: "0.2"}, {}).has("exclude")
 
 
 def test_a_missing_route_is_noted_for_a_service_of_unknown_version_only() -> None:
-    call, unknown, current = calls.get("a", "m1"), answered({}), answered({version.HEADER: "0.2"})
+    call, unknown, current = calls.get("a", "m1"), answered({}), answered({rules.VERSION_HEADER: "0.2"})
     with pytest.raises(UnsupportedError, match=r"reading one memory needs a kronmem service of version 0\.2 or newer"):
         unknown.require(call, NO_ROUTE)
     assert (unknown.has("get"), unknown.has("history")) == (False, True)

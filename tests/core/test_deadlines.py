@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kronmem.core import botwire, flows, state
+from kronmem.core import flows, state
 from kronmem.core.exchange import Link
 from kronmem.core.wire import Reply
 from tests.core.test_exchange import Clock, Steps, link
@@ -41,11 +41,11 @@ QUESTIONS: dict[str, tuple[Callable[[Link], Any], list[Reply]]] = {
         ],
     ),
     "BotWire's get": (
-        lambda to: botwire.get("a", "k", to, 10.0),
+        lambda to: state.botwire_get("a", "k", to, 10.0),
         [PARTS, Reply(200, b'{"value":"[1,"}'), Reply(200, b'{"value":"2]"}')],
     ),
-    "BotWire's put": (lambda to: botwire.put("a", "k", LONG, to, 10.0), [PARTS, *[DONE] * 5]),
-    "BotWire's delete": (lambda to: botwire.delete("a", "k", to, 10.0), [PARTS, *[DONE] * 3]),
+    "BotWire's put": (lambda to: state.botwire_put("a", "k", LONG, to, 10.0), [PARTS, *[DONE] * 5]),
+    "BotWire's delete": (lambda to: state.botwire_delete("a", "k", to, 10.0), [PARTS, *[DONE] * 3]),
     "state": (lambda to: state.get("a", "k", to, 10.0), [NO_ROUTE, Reply(200, b'{"value":"1"}')]),
 }
 

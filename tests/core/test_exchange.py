@@ -25,11 +25,9 @@ from kronmem import (
 )
 from kronmem.core import calls, flows
 from kronmem.core.abilities import RemoteService
-from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Link, Pause, exchange
-from kronmem.core.paging import Walk
-from kronmem.core.retries import RetryBudget
-from kronmem.core.retry_after import retry_after
+from kronmem.core.flows import Walk
+from kronmem.core.policy import Breaker, RetryBudget, retry_after
 from kronmem.core.wire import Reply, Request
 from kronmem.kronvex import Kronvex
 from kronmem.kronvex.agents import Resolver

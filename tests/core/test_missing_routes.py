@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kronmem.api.version import HEADER
+from kronmem.api.rules import VERSION_HEADER
 from kronmem.core import calls, flows, state
 from kronmem.core.exchange import Link
 from kronmem.core.wire import Reply
@@ -44,6 +44,8 @@ def test_calls_that_a_service_lacked_are_tried_again_once_a_kronmem_answers() ->
     clock = Clock()
     upgraded = link(clock, missing=["history"])
     row = b'{"id":"m1","content":"new"}'
-    assert len(Steps(flows.history("a", "m1", upgraded, 10.0), clock, Reply(200, row, {HEADER: "2"})).run()) == 1
-    two = Reply(200, b'{"memories":[%s,{"id":"m0","content":"old"}]}' % row, {HEADER: "2"})
+    assert (
+        len(Steps(flows.history("a", "m1", upgraded, 10.0), clock, Reply(200, row, {VERSION_HEADER: "2"})).run()) == 1
+    )
+    two = Reply(200, b'{"memories":[%s,{"id":"m0","content":"old"}]}' % row, {VERSION_HEADER: "2"})
     assert len(Steps(flows.history("a", "m1", upgraded, 10.0), clock, two).run()) == 2

@@ -10,7 +10,7 @@ import pytest
 
 from kronmem import AgentInfo, Health, Hit, KronmemError, Memory, StatusError
 from kronmem.core import calls, memory_json
-from kronmem.core.status_errors import read, status_error
+from kronmem.core.policy import read, status_error
 from kronmem.core.wire import Reply
 from kronmem.errors import status_class
 

@@ -2,18 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from kronmem.engine import bm25
-from kronmem.engine.bm25 import Weights
-from kronmem.engine.confidence import confidence
+from kronmem.engine import ranking
+from kronmem.engine.ranking import Weights, confidence
 from kronmem.engine.store import Found
 
 NOWHERE = Found([], 0, cut=False)
 
 
 def score(question: str, found: dict[str, list[tuple[int, int, int]]], count: int = 1000) -> dict[int, float]:
-    asked = bm25.ask(question)
+    asked = ranking.ask(question)
     where = {t: Found(found.get(t, []), len(found.get(t, [])), cut=False) for t in asked.terms()}
-    return bm25.score(asked, where, Weights(count, 5.0))
+    return ranking.score(asked, where, Weights(count, 5.0))
 
 
 def test_a_memory_that_says_what_was_asked_scores_one() -> None:
@@ -44,18 +43,18 @@ def test_a_name_nobody_mentioned_weighs_double() -> None:
 
 
 def test_neighbours_lift_a_memory_and_strangers_do_not() -> None:
-    near, far = bm25.COMPANY
-    lifted = bm25.in_company({1: 0.2, 2: 0.8, 3: 0.2, 9: 0.2})
+    near, far = ranking.COMPANY
+    lifted = ranking.in_company({1: 0.2, 2: 0.8, 3: 0.2, 9: 0.2})
     assert lifted[1] > lifted[9] == 0.2
     assert lifted[1] == pytest.approx(0.2 + 0.8 * (near * 0.8 + far * 0.2))
 
 
 def test_a_perfect_answer_is_not_overtaken_by_its_neighbours() -> None:
-    assert bm25.by_relevance(bm25.in_company({1: 0.9, 2: 1.0, 3: 0.9, 4: 1.0, 5: 0.99}))[:2] == [4, 2]
+    assert ranking.by_relevance(ranking.in_company({1: 0.9, 2: 1.0, 3: 0.9, 4: 1.0, 5: 0.99}))[:2] == [4, 2]
 
 
 def test_among_equals_the_newer_comes_first() -> None:
-    assert bm25.by_relevance({1: 0.1 + 0.2, 5: 0.3, 3: 0.3, 2: 0.9}) == [2, 5, 3, 1]
+    assert ranking.by_relevance({1: 0.1 + 0.2, 5: 0.3, 3: 0.3, 2: 0.9}) == [2, 5, 3, 1]
 
 
 def test_rarity_never_vanishes_in_a_tiny_space() -> None:
@@ -68,14 +67,14 @@ def test_a_term_in_every_memory_still_counts_something() -> None:
 
 
 def test_a_small_space_has_a_lower_gate() -> None:
-    assert bm25.gate(1) < bm25.gate(100) < bm25.gate(1000) == bm25.gate(1_000_000)
+    assert ranking.gate(1) < ranking.gate(100) < ranking.gate(1000) == ranking.gate(1_000_000)
 
 
 def test_a_long_question_is_bounded_and_keeps_its_end() -> None:
-    asked = bm25.ask(" ".join(f"word{n}" for n in range(1000)))
-    assert len(asked.groups) == bm25.MAX_TERMS
+    asked = ranking.ask(" ".join(f"word{n}" for n in range(1000)))
+    assert len(asked.groups) == ranking.MAX_TERMS
     assert asked.groups[-1].term == "word999"
-    assert sum(bool(group.soft) for group in asked.groups) <= bm25.MAX_SOFTENED
+    assert sum(bool(group.soft) for group in asked.groups) <= ranking.MAX_SOFTENED
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kronmem.engine.columns import first_shown, to_microseconds
+from kronmem.engine.handlers import timestamp
+from kronmem.engine.postings import first_shown, to_microseconds
 from kronmem.engine.remembering import SWEPT
-from kronmem.engine.serialize import timestamp
 from tests.engine.calling import START, Caller, Clock, calling
 
 A, B, C = "Ada lives in Paris", "Ada lives in Berlin", "Ada lives in Rome"

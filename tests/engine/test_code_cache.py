@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kronmem.engine import code_cache
+from kronmem.engine import scan
 from kronmem.engine.engine import Engine
 from kronmem.engine.service import Service
 from kronmem.engine.sqlite.reading import SqliteReader
@@ -94,7 +94,7 @@ def test_a_changed_text_is_compared_by_its_new_meaning(tmp_path: Path) -> None:
 
 def test_vectors_make_room_before_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with watched(tmp_path) as (call, store):
-        monkeypatch.setattr(code_cache, "MOST_PASSAGES", 3)  # the codes fit, their vectors do not
+        monkeypatch.setattr(scan, "MOST_PASSAGES", 3)  # the codes fit, their vectors do not
         for _ in range(3):
             assert call.recall(QUESTION, threshold=0)[0] == NOTES[0]
         assert store.read_vectors == [3, 3, 3]

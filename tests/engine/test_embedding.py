@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kronmem.engine.embedding import cosines, unit
-from kronmem.engine.progress import progress
+from kronmem.engine.embedding import cosines, progress, unit
 from kronmem.engine.sqlite.store import SqliteStore
 from kronmem.engine.store import Store
 from tests.engine.calling import calling

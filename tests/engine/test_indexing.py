@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kronmem.engine import indexing
-from kronmem.engine.indexing import QUESTION, REPLY, entries, excerpt, kind, number_of, place
+from kronmem.engine import index
+from kronmem.engine.index import QUESTION, REPLY, entries, excerpt, kind, number_of, place
 
 LONG = "We talked about the garden and about the weather for a while. " * 12 + "The plumber charged ninety euros."
 
@@ -60,4 +60,4 @@ def test_an_excerpt_is_the_passage() -> None:
 
 def test_a_text_of_any_length_has_a_bounded_number_of_passages() -> None:
     found = list(entries("word " * 60_000, None, (), "fact"))
-    assert len(found) == indexing.MAX_PASSAGES
+    assert len(found) == index.MAX_PASSAGES

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kronmem.engine import passages
+from kronmem.engine import index
 
 LONG = "The first sentence has seven words here. " * 30
 
 
 def texts(text: str) -> list[str]:
-    return [text[start:end] for start, end in passages.split(text)]
+    return [text[start:end] for start, end in index.split_passages(text)]
 
 
 @pytest.mark.parametrize("text", ["One short note.", "  padded on both sides\n", "word " * 60, "猫が好きです。"])
@@ -21,14 +21,14 @@ def test_a_short_text_is_one_passage(text: str) -> None:
 
 
 def test_a_blank_text_has_none() -> None:
-    assert passages.split(" \n ") == []
+    assert index.split_passages(" \n ") == []
 
 
 def test_a_long_text_is_cut_between_sentences() -> None:
     found = texts(LONG)
     assert len(found) == 4
     assert all(passage.startswith("The first") and passage.endswith("here.") for passage in found)
-    assert all(len(passage.split()) <= passages.WORDS for passage in found)
+    assert all(len(passage.split()) <= index.PASSAGE_WORDS for passage in found)
 
 
 def test_lines_end_sentences_too() -> None:
@@ -38,8 +38,8 @@ def test_lines_end_sentences_too() -> None:
 def test_a_sentence_longer_than_a_passage_is_cut_into_windows_that_overlap() -> None:
     words = [f"word{n}" for n in range(200)]
     found = [passage.split() for passage in texts(" ".join(words))]
-    assert all(len(passage) <= passages.WORDS for passage in found)
-    assert all(a[-passages.OVERLAP :] == b[: passages.OVERLAP] for a, b in pairwise(found))
+    assert all(len(passage) <= index.PASSAGE_WORDS for passage in found)
+    assert all(a[-index.PASSAGE_OVERLAP :] == b[: index.PASSAGE_OVERLAP] for a, b in pairwise(found))
     assert found[0][0] == "word0"
     assert found[-1][-1] == "word199"
 
@@ -57,7 +57,7 @@ def test_a_script_without_spaces_is_cut_as_well() -> None:
 
 @given(st.text(alphabet="ab .?!\n猫。é\u2003", max_size=2000))
 def test_no_word_is_lost_and_every_passage_is_a_part_of_the_text(text: str) -> None:
-    spans = passages.split(text)
+    spans = index.split_passages(text)
     covered = {at for start, end in spans for at in range(start, end)}
     assert all(at in covered for at, char in enumerate(text) if not char.isspace())
     assert spans == sorted(spans)
@@ -67,4 +67,4 @@ def test_no_word_is_lost_and_every_passage_is_a_part_of_the_text(text: str) -> N
 @given(st.lists(st.text("aZ9'. \n\t\x1c\x1f", min_size=1), min_size=20).map(" ".join))
 def test_a_text_of_ascii_alone_is_cut_as_one_with_other_scripts(text: str) -> None:
     padded = "word " * 80 + text
-    assert passages.split(padded) == passages.split(padded + " \u2003")  # no word, but not ASCII
+    assert index.split_passages(padded) == index.split_passages(padded + " \u2003")  # no word, but not ASCII

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from kronmem.engine.postgres.posting_blocks import Block, first_of, newest, newest_among, pack, replaced, unpack
+from kronmem.engine.postgres.inverted_index import Block, first_of, newest, newest_among, pack, replaced, unpack
 from kronmem.engine.postings import MAX_LENGTH, indexed, pack_parts, unpack_long
 from kronmem.engine.store import PLACE_BITS, Indexed, Posting, Row
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kronmem.api.ids import FORGOTTEN
+from kronmem.api.rules import FORGOTTEN
 from tests.engine.calling import Caller, calling
 
 ID = "5b6a9f3e-5b3b-4f57-9f3a-1f6c3e1c9f10"

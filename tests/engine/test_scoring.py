@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from kronmem.engine import scoring
-from kronmem.engine.indexing import REPLY, place
-from kronmem.engine.scoring import MODEL, TABLE, Score, combine, is_tail, similarity, to_compare
+from kronmem.engine import ranking
+from kronmem.engine.index import REPLY, place
+from kronmem.engine.ranking import MODEL, TABLE, Score, combine, is_tail, similarity, to_compare
 
 
 def at(number: int, passage: int = 0, kind: int = 0) -> int:
@@ -109,7 +109,7 @@ def test_the_best_by_words_are_compared_as_well_as_those_that_the_scan_named() -
     chosen = to_compare(words, [at(3), at(299)])
     assert chosen[:2] == [at(3), at(299)]
     assert set(chosen) == {at(3), *(at(n) for n in range(200, 300))}
-    assert len(chosen) == scoring.BY_WORDS + 1
+    assert len(chosen) == ranking.BY_WORDS + 1
 
 
 def test_a_reply_that_means_the_same_is_below_the_statement() -> None:

@@ -14,7 +14,7 @@ from kronvex import Kronvex, KronvexError
 from kronvex.async_client import AsyncKronvex
 
 from kronmem.server.app import create_app
-from kronmem.server.contracts.kronvex import MAX_BODY
+from kronmem.server.contracts.contract import MAX_BODY
 from kronmem.transport.local import sqlite_service
 
 KEYS = {"kv-mine": "me", "kv-yours": "you"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from kronmem.engine import terms
-from kronmem.engine.related_words import related
+from kronmem.engine.ranking import related
 from tests.benchmarks.recall_sets import EVERYDAY
 
 

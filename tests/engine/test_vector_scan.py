@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kronmem.engine import code_cache, indexing, vector_scan
+from kronmem.engine import index, scan
 from kronmem.engine.engine import Engine
 from kronmem.engine.service import Service
 from kronmem.engine.sqlite.reading import SqliteReader
@@ -22,15 +22,15 @@ def some_vectors(count: int, seed: int = 1) -> list[bytes]:
     return [bytes(chance.randrange(256) for _ in range(SIZE)) for _ in range(count)]
 
 
-def filled(vectors: list[bytes]) -> vector_scan.Codes:
-    codes = vector_scan.Codes()
+def filled(vectors: list[bytes]) -> scan.Codes:
+    codes = scan.Codes()
     for number, vector in enumerate(vectors, 1):
         codes.add(number, pack_codes([0], [vector]))
     return codes
 
 
 def numbers(places: list[int]) -> list[int]:
-    return [indexing.number_of(place) for place in places]
+    return [index.number_of(place) for place in places]
 
 
 def test_the_nearest_differ_in_the_fewest_bits() -> None:
@@ -53,9 +53,7 @@ def test_with_numpy_the_answer_is_the_same() -> None:
         codes += codes[:50]  # ties
         flat = bytearray(b"".join(one.to_bytes(SIZE // 8, "little") for one in codes))
         for count in (1, 7, 60):
-            assert vector_scan.closest_by_numpy(numpy, codes[3], flat, count) == vector_scan.closest(
-                codes[3], codes, count
-            )
+            assert scan.closest_by_numpy(numpy, codes[3], flat, count) == scan.closest(codes[3], codes, count)
 
 
 def test_codes_find_the_same_with_numpy_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,13 +64,13 @@ def test_codes_find_the_same_with_numpy_as_without(monkeypatch: pytest.MonkeyPat
     for number, vector in enumerate(vectors[200:], 201):
         codes.add(number, pack_codes([0], [vector]))
     quick.append(codes.nearest(vectors[0], 20))
-    monkeypatch.setattr(vector_scan, "numpy_for", lambda passages: None)
+    monkeypatch.setattr(scan, "numpy_for", lambda passages: None)
     assert quick == [filled(vectors[:200]).nearest(vectors[0], 20), filled(vectors).nearest(vectors[0], 20)]
 
 
 def test_a_code_that_differs_in_every_bit_is_the_farthest() -> None:
     every = (1 << SIZE) - 1
-    assert vector_scan.closest(0, [every, 3, every, 1, every], 2) == [1, 3]
+    assert scan.closest(0, [every, 3, every, 1, every], 2) == [1, 3]
 
 
 def test_a_space_too_large_to_scan_is_still_asked_for_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +78,7 @@ def test_a_space_too_large_to_scan_is_still_asked_for_words(monkeypatch: pytest.
         for text in ("The violin stands in the hall", "Dinner is at eight", "The server runs Debian"):
             call.remember(text)
         assert call.recall("Which instrument is there?", threshold=0)[0] == "The violin stands in the hall"
-        monkeypatch.setattr(code_cache, "MOST_PASSAGES", 2)
+        monkeypatch.setattr(scan, "MOST_PASSAGES", 2)
         assert call.recall("Which instrument is there?", threshold=0) == []
         assert call.recall("Where is the violin?")[0] == "The violin stands in the hall"
 

@@ -11,7 +11,7 @@ from kronmem import TransportError
 from kronmem.core import calls
 from kronmem.core.abilities import RemoteService
 from kronmem.core.exchange import Link, Local, exchange
-from kronmem.core.retries import Retry
+from kronmem.core.policy import Retry
 from kronmem.core.wire import Reply, Request
 from kronmem.kronvex import Kronvex
 from tests.services import KronvexServer

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kronmem import Client
-from kronmem.outbox import sender
+from kronmem.outbox import deliver
 from tests.kronvex.stores import START, counted, mark, row
 from tests.outbox.services import until
 from tests.services import KronvexServer
@@ -232,7 +232,7 @@ def test_a_row_that_was_forgotten_or_is_anothers_is_not_restored(
 def test_a_row_that_cannot_be_restored_now_is_restored_later(
     server: KronvexServer, tmp_path: Path, halfway: Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sender, "RESTORE_AGAIN", 0.0)
+    monkeypatch.setattr(deliver, "RESTORE_AGAIN", 0.0)
     server.on_request = lambda request: server.refuse.add("POST") if request.path.endswith("/restore") else None
     with Client(server.url, api_key=server.key, outbox=tmp_path / "o.db", timeout=WAIT) as client:
         client.outbox.flush(0.5)

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from kronmem import AsyncClient, Client, ConfigError, cli
-from kronmem.packs.tool_descriptions import UNAVAILABLE
+from kronmem.packs.toolset import UNAVAILABLE
 from tests.extras import Lazy
 from tests.services import RawServer
 from tests.services.kronmem import ServedKronmem

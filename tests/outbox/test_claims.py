@@ -18,16 +18,13 @@ import pytest
 from kronmem import Client, DeadlineError
 from kronmem.core.abilities import RemoteService
 from kronmem.core.calls import Draft
-from kronmem.core.circuit_breaker import Breaker
 from kronmem.core.exchange import Flow, Local
-from kronmem.core.steps import Step
-from kronmem.core.wire import Reply, Request
+from kronmem.core.policy import Breaker
+from kronmem.core.wire import Reply, Request, Step
 from kronmem.kronvex import Kronvex
-from kronmem.outbox.delivery_thread import Delivery
-from kronmem.outbox.lease import LEASE
-from kronmem.outbox.policy import Delay
+from kronmem.outbox.deliver import Delivery, Sender
+from kronmem.outbox.policy import LEASE, Delay
 from kronmem.outbox.queue import OutboxFile
-from kronmem.outbox.sender import Sender
 from tests.outbox.services import NOBODY, ONCE, change, until
 
 NOT_DUE = Delay(backoff=3600.0)

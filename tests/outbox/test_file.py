@@ -21,12 +21,11 @@ import pytest
 
 from kronmem import AsyncClient, Client, DeadlineError, KronmemError, StoreError, TransportError
 from kronmem.core.calls import Draft
-from kronmem.outbox import disk_faults as disk
+from kronmem.outbox import file as disk
+from kronmem.outbox.file import Lane, Waiting
 from kronmem.outbox.outbox import Outbox
 from kronmem.outbox.policy import Delay
 from kronmem.outbox.queue import OutboxFile
-from kronmem.outbox.queue_file import Lane
-from kronmem.outbox.rows import Waiting
 from kronmem.sqlite_file import SqliteFile
 from tests.outbox.services import NOBODY, ONCE, Switched, asked, change, keeping, texts, until
 from tests.services import RawServer

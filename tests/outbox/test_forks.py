@@ -19,7 +19,7 @@ import pytest
 from pydantic import BeforeValidator
 
 from kronmem import Client, DeadlineError
-from kronmem.api.validators import Validator
+from kronmem.api.rules import Validator
 from kronmem.sqlite_file import FileSchema, SqliteFile
 from tests.outbox.services import keeping, texts
 from tests.services import RawServer

@@ -27,7 +27,7 @@ CHILD = """
 import os, signal, sys
 from kronmem import Client
 from kronmem.outbox.queue import OutboxFile
-from kronmem.outbox.sender import Sender
+from kronmem.outbox.deliver import Sender
 url, key, outbox, wanted, at, base = sys.argv[1:]
 met = 0
 def killed_after(owner, method, step):

@@ -12,11 +12,11 @@ import pytest
 
 from kronmem import Client
 from kronmem.core.calls import Draft
-from kronmem.core.status_errors import status_error
+from kronmem.core.policy import status_error
 from kronmem.core.wire import Reply
 from kronmem.kronvex import Kronvex
-from kronmem.outbox import policy, sender
-from kronmem.outbox.delivery_thread import Delivery
+from kronmem.outbox import deliver, policy
+from kronmem.outbox.deliver import Delivery
 from kronmem.outbox.queue import OutboxFile
 from tests.outbox.services import ONCE, Switched, asked, change, failing_on, keeping, texts, until
 from tests.services import KronvexServer, RawServer
@@ -303,7 +303,7 @@ def test_a_certificate_or_a_closed_way_pauses_and_buries_nothing(tmp_path: Path,
     def refuse(self: object, *args: object) -> None:
         raise ConfigError("the certificate of the service cannot be trusted")
 
-    monkeypatch.setattr(sender.Sender, "remember", refuse)
+    monkeypatch.setattr(deliver.Sender, "remember", refuse)
     with RawServer([keeping]) as server, Client(server.url, outbox=tmp_path / "o.db") as client:
         client.remember_later("alice", "text")
         assert client.outbox.flush(0.3) == 1

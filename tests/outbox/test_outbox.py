@@ -30,15 +30,11 @@ from kronmem import (
 )
 from kronmem.core.abilities import RemoteService
 from kronmem.core.calls import Draft
-from kronmem.core.circuit_breaker import Breaker
+from kronmem.core.policy import Breaker
 from kronmem.kronvex import Kronvex
-from kronmem.outbox.claims import KEPT
-from kronmem.outbox.delivery_thread import Delivery
-from kronmem.outbox.lease import LEASE
-from kronmem.outbox.policy import Delay
-from kronmem.outbox.process_liveness import is_gone, me
-from kronmem.outbox.queue import OutboxFile
-from kronmem.outbox.sender import Sender
+from kronmem.outbox.deliver import Delivery, Sender
+from kronmem.outbox.policy import LEASE, Delay
+from kronmem.outbox.queue import KEPT, OutboxFile, is_gone, me
 from kronmem.transport.drive import Transport
 from tests.outbox.services import NOBODY, until
 from tests.services import KronvexServer, RawServer
@@ -166,7 +162,7 @@ def test_rows_handed_back_to_a_busy_file_are_released_later(file: OutboxFile) ->
 
 
 IN_A_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
-HOLDER = "import sys; from kronmem.outbox.process_liveness import me; print(me(), flush=True); sys.stdin.read()"
+HOLDER = "import sys; from kronmem.outbox.queue import me; print(me(), flush=True); sys.stdin.read()"
 
 
 @pytest.mark.slow

@@ -14,9 +14,8 @@ import pytest
 from kronmem import Client, ConflictError, Retry
 from kronmem.core.calls import Draft
 from kronmem.outbox import policy
-from kronmem.outbox.process_liveness import me
-from kronmem.outbox.queue import OutboxFile
-from kronmem.outbox.queue_file import Lane
+from kronmem.outbox.file import Lane
+from kronmem.outbox.queue import OutboxFile, me
 from tests.outbox.services import NOBODY, ONCE, Switched, asked, change, failing_on, keeping, stored, texts, until
 from tests.services import RawServer
 from tests.services.raw import close, respond

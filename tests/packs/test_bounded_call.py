@@ -14,8 +14,7 @@ import anyio
 import pytest
 
 from kronmem import DeadlineError, TransportError
-from kronmem.packs.bounded_call import MAX_HANGING, attempt, bounded, bounded_async, bounded_thread
-from kronmem.packs.log_once import LogOnce
+from kronmem.packs.deadlines import MAX_HANGING, LogOnce, attempt, bounded, bounded_async, bounded_thread
 
 user: ContextVar[str] = ContextVar("user")
 SECRET = "the door code is 4711"

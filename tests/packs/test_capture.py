@@ -13,7 +13,7 @@ import pytest
 
 from kronmem import AsyncClient, Client, ConfigError, InvalidInputError, extract_facts
 from kronmem.packs.capture import MAX_PIECE_CHARS, AsyncCapture, Capture, CaptureRules, Utterance, capture_rules
-from kronmem.packs.log_once import LogOnce
+from kronmem.packs.deadlines import LogOnce
 
 LONG = "I prefer trains over planes, always."
 current_user: ContextVar[str] = ContextVar("current_user")

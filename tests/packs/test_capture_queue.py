@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 
-from kronmem.packs.capture_queue import Backlog
+from kronmem.packs.capture import Backlog
 
 
 def test_a_backlog_is_bounded_and_outlives_a_job_that_fails() -> None:

@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from kronmem import Client
-from kronmem.packs.injected_block import is_block
-from kronmem.packs.tool_descriptions import UNAVAILABLE
+from kronmem.packs.block import is_block
+from kronmem.packs.toolset import UNAVAILABLE
 from tests.packs.frameworks import FRAMEWORKS, Classic, Framework, missing
 from tests.services import RawServer
 from tests.services.raw import close, hang, respond

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kronmem.packs.idle_threads import MAX_IDLE, IdleThreads
+from kronmem.packs.deadlines import MAX_IDLE, IdleThreads
 
 Thread = threading.Thread
 
@@ -69,8 +69,8 @@ def test_an_idle_thread_holds_nothing_of_its_last_work() -> None:
 
 FORKED = """
 import os, sys, threading
-from kronmem.packs.bounded_call import bounded
-from kronmem.packs.capture_queue import Backlog
+from kronmem.packs.deadlines import bounded
+from kronmem.packs.capture import Backlog
 backlog, held, done = Backlog(), threading.Event(), []
 assert bounded(lambda: 1, 30) == 1
 backlog.add(lambda: held.wait(60) and None)
@@ -93,7 +93,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
 
 HELD = """
 import os, signal, threading
-from kronmem.packs.bounded_call import MAX_HANGING, bounded
+from kronmem.packs.deadlines import MAX_HANGING, bounded
 release, begun = threading.Event(), threading.Semaphore(0)
 
 def hang():

@@ -5,14 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kronmem import Hit, InvalidInputError, Memory
+from kronmem.packs.block import MAX_QUESTION_CHARS, as_question, clean_words, fence_context, is_block, render_block
 from kronmem.packs.checks import check_limits, check_prefix, check_read_from
-from kronmem.packs.injected_block import (
-    clean_words,
-    fence_context,
-    is_block,
-    render_block,
-)
-from kronmem.packs.question import MAX_QUESTION_CHARS, as_question
 from kronmem.text.fence import MAX_BLOCK_CHARS
 
 

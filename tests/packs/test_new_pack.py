@@ -9,14 +9,12 @@ import pytest
 
 import kronmem
 from kronmem import AsyncClient, MemoryTools, memory_tools
-from kronmem.packs.bounded_call import bounded_async
+from kronmem.packs.block import as_question, clean_words, is_block
 from kronmem.packs.capture import AsyncCapture, CaptureRules, Utterance
 from kronmem.packs.checks import check_limits
-from kronmem.packs.injected_block import clean_words, is_block
-from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.log_once import LogOnce
-from kronmem.packs.question import as_question
-from kronmem.packs.tool_descriptions import ToolCoroutine
+from kronmem.packs.deadlines import LogOnce, bounded_async
+from kronmem.packs.memory import LazyMemory
+from kronmem.packs.toolset import ToolCoroutine
 from tests.services import RawServer
 from tests.services.raw import hang
 

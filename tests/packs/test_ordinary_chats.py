@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kronmem import Client, extract_facts
-from kronmem.packs.injected_block import is_block
+from kronmem.packs.block import is_block
 from kronmem.packs.no_echo import Prompt, _statement
 from tests.packs.chats import CHATS
 from tests.packs.frameworks import missing

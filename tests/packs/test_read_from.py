@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kronmem import AsyncAgentMemory, AsyncClient, Client, ConfigError, InvalidInputError
-from kronmem.packs.lazy_memory import LazyMemory
-from kronmem.packs.read_from import AsyncReadingMemory
+from kronmem.packs.memory import AsyncReadingMemory, LazyMemory
 
 pytestmark = pytest.mark.anyio
 

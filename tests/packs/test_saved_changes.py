@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kronmem import Client, InvalidInputError, KronmemError, ReplyError, State
-from kronmem.packs.saved_changes import ChangeLog, apply, differences
+from kronmem.packs.message_log import ChangeLog, apply, differences
 
 KEYS = st.text("ab", max_size=2)  # few, so that old and new have some in common
 JSON = st.recursive(

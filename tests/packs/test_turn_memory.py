@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from kronmem import AsyncClient
 from kronmem.packs.capture import Utterance
-from kronmem.packs.lazy_memory import LazyMemory
+from kronmem.packs.memory import LazyMemory
 from kronmem.packs.turn_memory import TurnMemory
 
 

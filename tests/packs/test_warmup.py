@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kronmem import Client
-from kronmem.packs.warmup import warm_up
+from kronmem.packs.deadlines import warm_up
 from tests.packs.frameworks import FRAMEWORKS, missing
 
 ROOT = Path(__file__).parent.parent.parent

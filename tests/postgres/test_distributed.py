@@ -10,9 +10,8 @@ from functools import partial
 import pytest
 
 from kronmem import Client, KronmemError
-from kronmem.core.retries import Retry
-from kronmem.engine.postgres.check import examine
-from kronmem.engine.postgres.schema import schema
+from kronmem.core.policy import Retry
+from kronmem.engine.postgres.schema import examine, schema
 from kronmem.engine.postgres.store import PostgresStore
 from tests.engine.calling import calling
 from tests.postgres.one_agent import call_all

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kronmem import Client, DeadlineError, StoreError
-from kronmem.core.retries import Retry
-from kronmem.engine.postgres.check import examine
+from kronmem.core.policy import Retry
+from kronmem.engine.postgres.schema import examine
 from tests.services.postgres import Postgres, new_server, standby_of
 
 pytestmark = pytest.mark.slow

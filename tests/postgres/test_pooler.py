@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kronmem import Client, DeadlineError, TransportError
-from kronmem.core.retries import Retry
+from kronmem.core.policy import Retry
 from kronmem.engine.engine import Engine
-from kronmem.engine.postgres.check import examine
+from kronmem.engine.postgres.schema import examine
 from kronmem.engine.postgres.store import PostgresStore
 from kronmem.engine.service import Service
 from tests.engine.calling import Caller, Clock

@@ -17,10 +17,8 @@ import pytest
 from kronmem import Client, ConfigError
 from kronmem.engine.engine import Engine
 from kronmem.engine.postgres.pool import PostgresPool
-from kronmem.engine.postgres.schema import SCHEMA, schema
-from kronmem.engine.postgres.space_keys import space_key
-from kronmem.engine.postgres.store import PostgresStore
-from kronmem.engine.postgres.sweeping import Sweeper
+from kronmem.engine.postgres.schema import SCHEMA, schema, space_key
+from kronmem.engine.postgres.store import PostgresStore, Sweeper
 from kronmem.engine.postgres.transaction import Transaction
 from kronmem.engine.postgres.writing import Sweep
 from kronmem.engine.service import Service

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kronmem import Client, ConflictError, TransportError
-from kronmem.core.retries import Retry
-from kronmem.engine.postgres.posting_blocks import unpack
+from kronmem.core.policy import Retry
+from kronmem.engine.postgres.inverted_index import unpack
 from kronmem.engine.store import PLACE_BITS
 from tests.engine.calling import Caller, Clock, calling
 from tests.engine.test_remembering import ID, with_id

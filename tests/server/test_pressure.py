@@ -15,11 +15,11 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from kronmem import InvalidRequestError
-from kronmem.engine.json_body import MAX_VALUES, parse
+from kronmem.engine.service import MAX_VALUES, parse
+from kronmem.server.api_keys import ALLOWED, WINDOW, WrongKeys
 from kronmem.server.connection_limit import MOST
-from kronmem.server.contracts.kronvex import MAX_BODY
-from kronmem.server.requests import LARGE, SMALL, BodyRoom
-from kronmem.server.wrong_keys import ALLOWED, WINDOW, WrongKeys
+from kronmem.server.contracts.contract import MAX_BODY
+from kronmem.server.guard import LARGE, SMALL, BodyRoom
 from tests.server.conftest import ADA, addresses
 from tests.services.kronmem import ServedKronmem
 

@@ -23,9 +23,8 @@ from kronmem.engine.engine import Engine
 from kronmem.server.api_keys import Keys, owners
 from kronmem.server.app import CONTRACTS, OPEN, create_app
 from kronmem.server.connection_limit import MOST
-from kronmem.server.contracts.kronvex import MAX_BODY
-from kronmem.server.guard import Hosts
-from kronmem.server.requests import read
+from kronmem.server.contracts.contract import MAX_BODY
+from kronmem.server.guard import Hosts, read
 from kronmem.server.serve import run
 from kronmem.transport.local import sqlite_service
 from tests.server.conftest import ADA

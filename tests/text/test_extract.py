@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kronmem import Client
-from kronmem.text.extract import extract_facts
+from kronmem.text.extract import MAX_TEXT_CHARS, extract_facts
 from kronmem.text.fence import fence
-from kronmem.text.sentences import MAX_TEXT_CHARS
 from kronmem.text.statements import statements
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "facts.json"

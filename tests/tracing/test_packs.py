@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind
 
 from kronmem import Client
-from kronmem.packs.warmup import warm_up
+from kronmem.packs.deadlines import warm_up
 from tests.packs.frameworks import FRAMEWORKS, missing
 from tests.services.in_process import served_in_process
 from tests.tracing.recorder import STORE, Recorder, attributes, names, path

@@ -17,8 +17,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
 from kronmem import Client
-from kronmem.server.access_log import ServedRequest
 from kronmem.server.app import create_app
+from kronmem.server.guard import ServedRequest
 from kronmem.transport.local import sqlite_service
 from tests.conftest import unused
 from tests.shells import shell

@@ -11,9 +11,8 @@ import pytest
 
 from kronmem import DeadlineError
 from kronmem.core.wire import Request
-from kronmem.transport.async_pool import AsyncHttpTransport
-from kronmem.transport.pool import HttpTransport
-from kronmem.transport.target import Target
+from kronmem.transport.http1 import Target
+from kronmem.transport.pools import AsyncHttpTransport, HttpTransport
 from tests.services import RawServer
 from tests.services.raw import head
 from tests.transport.conftest import Reached

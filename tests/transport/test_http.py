@@ -34,12 +34,10 @@ from kronmem import (
     TransportError,
 )
 from kronmem.core.wire import Request
-from kronmem.transport import pool
+from kronmem.transport import pools
 from kronmem.transport.failures import FAILURES
-from kronmem.transport.headers import headers
-from kronmem.transport.http1 import Http1
-from kronmem.transport.pool import HttpTransport
-from kronmem.transport.target import Target
+from kronmem.transport.http1 import Http1, Target, headers
+from kronmem.transport.pools import HttpTransport
 from tests.services import KronvexServer, RawServer
 from tests.services.raw import close, drip, gzip_bomb, hang, head, redirect, reset, respond, respond_raw, truncated
 from tests.shells import shell
@@ -549,11 +547,11 @@ def test_a_connection_that_comes_to_rest_while_its_client_is_closed_is_closed_to
     assert late.closed
 
 
-@pytest.mark.parametrize(("seconds", "connections"), [(pool.KEEP_ALIVE, 1), (0.0, 2)])
+@pytest.mark.parametrize(("seconds", "connections"), [(pools.KEEP_ALIVE, 1), (0.0, 2)])
 def test_a_connection_that_was_idle_for_too_long_is_not_used_again(
     kind: str, monkeypatch: pytest.MonkeyPatch, seconds: float, connections: int
 ) -> None:
-    monkeypatch.setattr(pool, "KEEP_ALIVE", seconds)
+    monkeypatch.setattr(pools, "KEEP_ALIVE", seconds)
     with RawServer([respond(200, body=FOUND)]) as server, shell(kind, server.url) as client:
         for _ in range(2):
             client.recall("alice", "question")

@@ -16,7 +16,7 @@ import pytest
 
 from kronmem import DeadlineError, KronmemError, Retry, TransportError, UnavailableError
 from kronmem.transport.failures import seconds
-from kronmem.transport.pool import IN_FLIGHT
+from kronmem.transport.pools import IN_FLIGHT
 from tests.outbox.services import asked
 from tests.services import RawServer
 from tests.services.raw import close, hang, respond, respond_raw

@@ -18,10 +18,8 @@ import trustme
 
 from kronmem import AsyncClient, DeadlineError, Retry
 from kronmem.core.wire import Reply, Request
-from kronmem.transport.async_pool import AsyncHttpTransport
-from kronmem.transport.http1 import Http1
-from kronmem.transport.pool import HttpTransport
-from kronmem.transport.target import Target
+from kronmem.transport.http1 import Http1, Target
+from kronmem.transport.pools import AsyncHttpTransport, HttpTransport
 from tests.services import RawServer
 from tests.services.proxies import WAYS, server_context
 from tests.services.raw import head

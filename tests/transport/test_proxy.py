@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kronmem.transport.proxy import excepted, parse, proxy_for
+from kronmem.transport.http1 import excepted, parse, proxy_for
 
 
 @pytest.mark.parametrize(

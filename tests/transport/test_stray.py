@@ -15,8 +15,7 @@ import trustme
 
 from kronmem import Retry
 from kronmem.core.wire import Request
-from kronmem.transport.http1 import Http1
-from kronmem.transport.target import Target
+from kronmem.transport.http1 import Http1, Target
 from kronmem.transport.tls import Tls
 from tests.services import RawServer
 from tests.services.proxies import Tunnels, server_context

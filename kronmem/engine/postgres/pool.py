@@ -22,8 +22,14 @@ from psycopg import conninfo, errors, pq
 from psycopg.types.numeric import Int8Dumper
 from pydantic import SecretStr
 
-from kronmem.engine.postgres.failures import UNPREPARED, shown, translate
-from kronmem.engine.postgres.transaction import PostgresConnection, Transaction, timeout_of
+from kronmem.engine.postgres.transaction import (
+    UNPREPARED,
+    PostgresConnection,
+    Transaction,
+    shown,
+    timeout_of,
+    translate,
+)
 from kronmem.errors import ConfigError, DeadlineError, StoreError
 
 _LIFETIME = 1800.0

@@ -7,12 +7,11 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from kronmem.engine.columns import first_shown, space_of
 from kronmem.engine.postgres.inverted_index import InvertedIndex
-from kronmem.engine.postgres.space_keys import SpaceKey, space_key
+from kronmem.engine.postgres.schema import SpaceKey, space_key
 from kronmem.engine.postgres.transaction import Transaction, Value
-from kronmem.engine.postings import labels_of
-from kronmem.engine.receipts import erased_digest
+from kronmem.engine.postings import first_shown, labels_of, space_of
+from kronmem.engine.remembering import erased_digest
 from kronmem.engine.store import Filter, Found, Page, Receipt, Row, Space, StateValue, Totals
 from kronmem.errors import StoreError
 

@@ -1,4 +1,4 @@
-"""A connection and a transaction on it, both with a deadline of their own."""
+"""A connection and a transaction on it, both with a deadline of their own; psycopg's errors as ours."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import contextlib
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import waiting
+from psycopg import errors, waiting
 from psycopg.abc import PQGen
 
-from kronmem.engine.postgres.failures import TimeUp
-from kronmem.errors import DeadlineError
+from kronmem.engine.store import UndoneError
+from kronmem.errors import DeadlineError, KronmemError, StoreError, TransportError
 
 Value = str | bytes | int | float | None | list[str] | list[int] | list[float]
 T = TypeVar("T")
@@ -105,3 +106,56 @@ class Transaction:
 def timeout_of(seconds: float) -> str:
     """The statement that bounds all that come after it in the transaction."""
     return f"SET LOCAL statement_timeout = {max(int(1000 * seconds), 1)}"  # 0 would mean: none
+
+
+# psycopg's errors as ours. A message names the database, never the password.
+
+UNPREPARED = (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName)
+"""Another client's statement of the same name, or none: a pooler handed out another server connection."""
+_REFUSALS = {
+    "42501": "may not be read or written by this role",
+    "25006": "may not be written: it is a replica, or default_transaction_read_only is on",
+    "53100": "cannot grow: the disk is full",
+    "42P01": "has lost a table of kronmem",
+    "XX001": "is damaged",
+    "XX002": "is damaged",
+}
+_AWAY = ("08", "57")
+"""Connection failures and shutdowns."""
+
+
+class TimeUp(psycopg.OperationalError):
+    """The deadline passed on our side: nothing came from the server, or from a pooler that had none to give."""
+
+
+def shown(url: str) -> str:
+    """The url without its password and its parameters."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    user = f"{parts.username}@" if parts.username else ""
+    return f"postgresql://{user}{host}{parts.path}"
+
+
+def translate(error: psycopg.Error, place: str, *, committing: bool, connected: bool) -> KronmemError:
+    """The error to raise. `connected`: the server that told us is still there."""
+    code = error.sqlstate or ""
+    if isinstance(error, TimeUp):
+        return DeadlineError(f"{place} did not answer in time", sent=committing)
+    if isinstance(error, (errors.QueryCanceled, errors.LockNotAvailable)):
+        return DeadlineError(f"{place} is busy: it did not finish in time", sent=False)
+    if code in _REFUSALS:
+        damaged = code.startswith("XX")
+        return StoreError(f"{place} {_REFUSALS[code]}", damaged=damaged, outage=not damaged)
+    if isinstance(error, UNPREPARED):
+        return UndoneError(f"{place} is behind a pooler: transaction rolled back, repeated without prepared statements")
+    if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
+        return UndoneError(f"{place}: serialization failure, transaction rolled back")
+    first = str(error).strip().partition("\n")[0]
+    if isinstance(error, errors.InternalError_):  # a coordinator's class for a node that it lost in mid-transaction
+        return TransportError(f"{place} failed: {first}", sent=committing, partial=connected)
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        # A coordinator answered: one of its nodes is away, and so are the agents that live there.
+        if connected and code[:2] in _AWAY:
+            return TransportError(f"a node behind {place} cannot be reached: {first}", sent=committing, partial=True)
+        return TransportError(f"{place} cannot be reached, or was lost: {first}", sent=committing)
+    return StoreError(f"{place}: {first}")

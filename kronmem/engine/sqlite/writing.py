@@ -9,11 +9,19 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from kronmem.engine.columns import CHANGING, changing, first_shown
-from kronmem.engine.postings import LENGTH_BITS, MAX_LENGTH, digest, pack_parts, posted
-from kronmem.engine.receipts import erased_digest
-from kronmem.engine.sqlite.reading import FORMER, SqliteReader
-from kronmem.engine.sqlite.rows import BITS, COLUMNS, SqlConnection, Value, key, read_row, sound_rows
+from kronmem.engine.postings import CHANGING, LENGTH_BITS, MAX_LENGTH, changing, digest, first_shown, pack_parts, posted
+from kronmem.engine.remembering import erased_digest
+from kronmem.engine.sqlite.reading import (
+    BITS,
+    COLUMNS,
+    FORMER,
+    SqlConnection,
+    SqliteReader,
+    Value,
+    key,
+    read_row,
+    sound_rows,
+)
 from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space
 
 

@@ -1,4 +1,4 @@
-"""A contract, as the server sees it: its routes, how a request is answered, where the key stands, how it says no."""
+"""A contract as the server sees it: its routes, how a request is answered, where the key stands; and Kronvex's own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from kronmem.api.routes import AnyRoute, Match, Route
+from kronmem.api.routes import ROUTES, AnyRoute, Match, Route
 from kronmem.core.wire import Reply, Request
 from kronmem.engine.service import Service
 from kronmem.errors import InvalidRequestError
+from kronmem.server import api_keys as keys
 from kronmem.server.api_keys import Headers
 
 B = TypeVar("B", bound=BaseModel)
@@ -62,3 +63,18 @@ def json_reply(status: int, value: object) -> Reply:
 def detail(_status: int, message: str) -> JsonValue:
     """A refusal as FastAPI writes it."""
     return {"detail": message}
+
+
+# Kronvex's contract, which is our own: its routes are those of the service.
+
+MAX_BODY = 16 * 1024 * 1024
+"""In bytes: twice the largest value of an agent's state."""
+
+KRONVEX = Contract(
+    "Kronvex",
+    ROUTES,
+    lambda service, match, request, owner: service.answer(match, request, owner),
+    keys.api_key,
+    detail,
+    MAX_BODY,
+)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from typing_extensions import TypedDict
 
-from kronmem.api import limits, routes
+from kronmem.api import routes, rules
 from kronmem.api.replies import MemoryReply, Timestamp
 from kronmem.api.requests import EmptyRequest, at_most
 from kronmem.api.routes import Match, Route
@@ -57,7 +57,7 @@ class MemstoreRemember(_MemstoreRequest):
     session: SessionId | None = None
     metadata: dict[str, JsonValue] | None = None
     ttl: Annotated[Annotated[int, Field(ge=60, le=315_360_000)] | None, BeforeValidator(_some)] = None
-    tags: Annotated[list[Tag], Field(max_length=limits.MAX_TAGS), at_most(limits.MAX_TAGS)] | None = None
+    tags: Annotated[list[Tag], Field(max_length=rules.MAX_TAGS), at_most(rules.MAX_TAGS)] | None = None
 
 
 class MemstoreRecall(_MemstoreRequest):
