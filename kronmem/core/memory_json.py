@@ -1,4 +1,4 @@
-"""JSON of a service to `Memory` and `Hit`, and the bodies sent to it: both dialects of Kronvex, and kronmem's own. Pure.
+"""JSON of a service to `Memory` and `Hit`, and the bodies sent to it, in both dialects. Pure.
 
 Fields that a service has no place for travel in the metadata and come back out of it.
 """
