@@ -27,8 +27,8 @@ OWNERS = {
 }
 ON_BEHALF = {"autogen-agentchat": {"autogen_core"}, "pydantic": {"pydantic_core"}}
 """Brought along by a package that cannot do without it and fixes its version."""
-ONLY_IF_LOADED = {"opentelemetry"}
-"""Never a requirement: imported only after somebody else has."""
+ONLY_IF_LOADED = {"opentelemetry", "fastembed"}
+"""Never a requirement: imported only where it is loaded, or installed, already."""
 
 
 def distribution(requirement: str) -> str:
