@@ -497,6 +497,8 @@ def distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Score
     return sorted(kept.values(), key=lambda one: (one[0].similarity, one[0].number), reverse=True)
 
 
+# The hits of one turn are those of the next: reading their words again is a tenth of a recall.
+@lru_cache(maxsize=512)
 def statement(content: str) -> tuple[str, ...]:
     """The words of a text but for order, case, punctuation and filler."""
     words = sorted(terms.tokens(content))
