@@ -238,9 +238,19 @@ class Engine(RuleBasedStateMachine):
         self.known = [k for k in self.known if (k.owner, k.agent) != (owner, agent)]
         self.state = {place: value for place, value in self.state.items() if place[:2] != (owner, agent)}
 
-    @rule(owner=OWNERS, agent=AGENTS, session=SESSIONS, word=WORDS, tag=st.none() | WORDS)
-    def recall(self, owner: str, agent: str, session: str | None, word: str, tag: str | None) -> None:
-        fields = {"session_id": session, "tags": [tag] if tag else [], "limit": 100, "threshold": 0}
+    @rule(
+        owner=OWNERS,
+        agent=AGENTS,
+        session=SESSIONS,
+        word=WORDS,
+        tag=st.none() | WORDS,
+        picks=st.sets(st.integers(0, 30)),
+    )
+    def recall(self, owner: str, agent: str, session: str | None, word: str, tag: str | None, picks: set[int]) -> None:
+        # Of any agent: ids of others are unknown here, and ignored.
+        known = [self.known[pick] for pick in picks if pick < len(self.known)]
+        exclude = {"exclude": [one.id for one in known]}
+        fields = {"session_id": session, "tags": [tag] if tag else [], "limit": 100, "threshold": 0, "kronmem": exclude}
         hits = self.caller(owner, agent).hits(word, **fields)
         found = {h["memory"]["id"] for h in hits}
         asked = [
@@ -249,8 +259,10 @@ class Engine(RuleBasedStateMachine):
             if (session is None or k.session == session) and (tag is None or tag in k.tags)
         ]
         assert found <= {k.id for k in asked}, "a leak"
-        wanted = {statement(k.content) for k in asked if word in k.content.split()}
-        assert {statement(h["memory"]["content"]) for h in hits} >= wanted, "a loss"
+        shown = {statement(h["memory"]["content"]) for h in hits}
+        had = {statement(one.content) for one in known if one in self.living(owner, agent)}
+        assert not shown & had, "shown, and yet excluded"
+        assert shown >= {statement(k.content) for k in asked if word in k.content.split()} - had, "a loss"
 
     @rule(owner=OWNERS, agent=AGENTS, pick=st.integers(0, 100))
     def forget(self, owner: str, agent: str, pick: int) -> None:
