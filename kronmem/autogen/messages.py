@@ -98,7 +98,7 @@ def set_chat(chat: Chat, first: Agent, second: Agent | None = None) -> Chat:
 
 
 def derived_id(names: Iterable[str], begun: str) -> str:
-    """The id of a chat that nobody gave one: who takes part and how it began are the same again when it goes on."""
+    """The id of a chat without a given one: who takes part and how it began are the same again when it goes on."""
     return stable_id(sorted(names), begun).hex[:12]
 
 

@@ -59,7 +59,7 @@ class RecallHook:
         """Insert the block before the words it belongs to.
 
         There, and not at the end: AutoGen looks for calls, code and farewells in the last message, and tool results
-        have to follow their calls. An agent without a model gets nothing, because nobody would read it.
+        have to follow their calls. An agent without a model gets nothing, because it would not read it.
         """
         try:
             return self._enriched(messages)
@@ -173,7 +173,7 @@ class RecallHook:
 
 
 class ContextHook(RecallHook):
-    """Shows the memories about one query before everything that was said: for an agent with many users.
+    """Shows the memories about one query before all messages: for an agent with many users.
 
     A system message is one for all of them, and two may be served at the same time.
     """

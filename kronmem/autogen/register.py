@@ -191,7 +191,7 @@ def _connect(
 
 
 def _replace(executor: ConversableAgent, name: str, tools: Tools) -> None:
-    """Take away tools of the same memory whose client was closed; callers that were offered them get the new ones."""
+    """Remove tools of the same memory with a closed client; callers that were offered them get the new ones."""
     known = _executes(executor, name)
     if known is None or known[1] is tools:
         return
@@ -337,6 +337,6 @@ def run_in_threads(executor: ConversableAgent, is_blocking: Callable[[str], bool
 
 
 def run_as_before(executor: ConversableAgent) -> None:
-    """Take it away again, unless somebody else has wrapped the method since."""
+    """Remove it again, unless other code has wrapped the method since."""
     if hasattr(vars(executor).get(_METHOD), "kronmem_threads"):
         delattr(executor, _METHOD)

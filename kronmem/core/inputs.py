@@ -75,7 +75,7 @@ def excluded(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def fill(value: Fill) -> Fill:
-    """Accept what stands around the hits: nothing, everything, or the standing notes."""
+    """Accept the filling around the hits: none, all of it, or the standing notes."""
     if value not in (True, False, "profile"):
         raise InvalidInputError(f'fill must be True, False or "profile", not {value!r}')
     return value if value == "profile" else bool(value)
@@ -141,7 +141,7 @@ def strings(values: Iterable[T], what: str, of: str = "strings") -> list[T]:
 
 
 def role(value: str | None) -> str | None:
-    """Accept who said a memory, or nobody."""
+    """Accept the speaker of a memory, or None."""
     if value is not None and value not in rules.ROLES:
         shown = repr(value) if isinstance(value, str) else _kind(value)  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"role must be one of {', '.join(rules.ROLES)} or None, not {shown}")
@@ -236,7 +236,7 @@ def free_of_reserved(value: Mapping[str, JsonValue]) -> None:
 
 
 def agent_metadata(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The same for an agent's, in which what kronmem itself keeps is listed and may be given back."""
+    """The same for an agent's, in which kronmem's own keys are listed and may be given back."""
     if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"metadata must be a mapping, not {type(value).__name__}")
     budget = [rules.MAX_METADATA]
@@ -277,7 +277,7 @@ def _key(key: str, what: str, budget: list[int]) -> str:
 
 
 def seconds(value: float, what: str) -> float:
-    """Accept a time that may be over, but not one that nobody can tell."""
+    """Accept a time that may be over, but not one that cannot be represented."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value <= 86_400:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a number of seconds, at most a day")
     return float(value)

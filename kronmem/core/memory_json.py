@@ -56,7 +56,7 @@ class WireMemory(DeferredModel):
 
     @property
     def ours(self) -> dict[str, JsonValue] | None:
-        """The object that kronmem sent along; None: somebody else stored this row."""
+        """The object that kronmem sent along; None: another client stored this row."""
         carried = (self.metadata or {}).get(RESERVED)
         return carried if isinstance(carried, dict) else None
 

@@ -100,7 +100,7 @@ LOST = frozenset({502, 504})
 
 
 def unheard(error: KronmemError) -> bool:
-    """Whether the service may have done what was asked although nobody heard of it."""
+    """Whether the service may have carried out the request although no reply came."""
     if isinstance(error, TransportError):
         return error.sent
     return isinstance(error, StatusError) and (error.unheard or error.status in LOST)
@@ -196,7 +196,7 @@ class Breaker:
             self._become("open")
 
     def abandoned(self) -> None:
-        """A request was given up half-way: a probe that nobody waits for must not block the next one."""
+        """A request was given up half-way: a probe without a waiting caller must not block the next one."""
         if self.state == "half-open":
             self._become("open")
 

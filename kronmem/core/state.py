@@ -68,7 +68,7 @@ def put(agent_id: str, key: str, value: JsonValue, link: Link, timeout: float) -
 def update(
     agent_id: str, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue, link: Link, timeout: float
 ) -> Flow[JsonValue]:
-    """Read, change and write as one step: asked again with the new value when somebody else was faster."""
+    """Read, change and write as one step: asked again with the new value when another writer was faster."""
     if not callable(function):
         raise InvalidInputError("state.update takes a function from the value to the new one; state.set takes a value")
     ends = link.now() + timeout
@@ -88,10 +88,10 @@ def update(
 
 
 def _swap(agent_id: str, key: str, old: _WireState | None, new: JsonValue, link: Link, ends: float) -> Flow[None]:
-    """Write in place of the value that was read; `ConflictError` when somebody else was faster.
+    """Write in place of the value that was read; `ConflictError` when another writer was faster.
 
-    A write whose reply is lost may have been done: whether it was, the value there tells, and never a second write,
-    which would be refused because of the first. An equal value that somebody else wrote at that moment counts as ours.
+    A write whose reply is lost may have been done: the value there decides whether it was, and never a second write,
+    which would be refused because of the first. An equal value that another writer wrote at that moment counts as ours.
     """
     stamp = None if old is None else old.updated_at
     body = to_json({"value": new, "if_updated_at": stamp})

@@ -1,7 +1,7 @@
 """Optional vectors: computed in the background, stored beside the memory, used to reorder the hits found by words.
 
 A recall never waits for the vector of a memory, and for the question's own only a bounded time. The database remembers
-which model its vectors are of, by the function's attribute `model` and their length; another model's are made anew.
+which model its vectors are of, by the function's attribute `model` and their length; another model's are made again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Embedder:
         return answer[0] if answer else None
 
     def has_been_replaced(self, known: str | None) -> bool:
-        """Has another process given the database, whose vectors are of `known`, to its own model since we began?"""
+        """Has another process given the database with vectors of `known` to its own model since we began?"""
         if known not in (None, self._made_by) and not self._replaced:
             self._replaced = True
             words = "vectors are those of %s now, no longer of %s: this process adds none and recalls by words alone"

@@ -116,7 +116,7 @@ class Engine:
     def _answer(
         self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
     ) -> list[FoundRow]:
-        """What answers the question, and what is to stand before or behind it."""
+        """The hits that answer the question, and those to stand before or behind them."""
         if asker.is_meant(asked.query):
             return recall.profile(rows, space, asked, now, self._codes.of(rows, space))
         hits = self._of_topics(rows, space, asked, now) if vector is None else []
@@ -293,7 +293,7 @@ class Engine:
     def set_state(self, place: Place, key: str, value: str, expected: float | None = ANY_TIME) -> float:
         """Keep a JSON text under `key`; with `expected` only if the value there is of that time, None meaning no value.
 
-        The answer is the time to expect next. `ConflictError` when somebody else was faster.
+        The answer is the time to expect next. `ConflictError` when another writer was faster.
         """
         with self._store.write(place.timeout) as rows:
             space = rows.open_space(place.owner, place.agent, self._now())

@@ -202,7 +202,7 @@ def _list_memories(engine: Engine, asked: Invocation[requests.ListRequest]) -> r
 
 
 def _page(body: requests.ListRequest, engine: Engine, place: Place) -> Page:
-    """Which part of the list; the vendor's SDK says `limit` and `offset`."""
+    """Which part of the list; the vendor's SDK sends `limit` and `offset`."""
     size = body.limit or body.per_page
     if body.after is not None:
         return replace(_page_after(engine, place, body.after, history=body.history), sort=body.sort, limit=size)
@@ -460,7 +460,7 @@ def memory_reply(agent: str, row: Row, *, count: int | None = None, deduplicated
 
 
 def hit_reply(agent: str, found: FoundRow) -> HitReply:
-    """A memory with its scores around it, as the vendor's server says it."""
+    """A memory with its scores around it, as the vendor's server sends it."""
     return {"memory": memory_reply(agent, found.row), **_scores(found)}
 
 

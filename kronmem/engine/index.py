@@ -42,7 +42,7 @@ class Entry:
 
 
 def entries(content: str, role: str | None, tags: Sequence[str], memory_type: str) -> Iterator[Entry]:
-    """The passages of a memory. The words of its tags and type are found as if the first passage said them too."""
+    """The passages of a memory. The words of its tags and type are found as if the first passage held them too."""
     said = kind(role, content)
     filed = _filed(tags, memory_type)
     for passage, (start, end) in enumerate(islice(split_passages(content), MAX_PASSAGES)):
@@ -59,7 +59,7 @@ def counted(content: str, tags: Sequence[str], memory_type: str) -> Iterator[tup
 
 
 def _filed(tags: Sequence[str], memory_type: str) -> Sequence[str]:
-    """The terms of tags and type. The type that every memory has by default says nothing about this one."""
+    """The terms of tags and type. The type that every memory has by default is none."""
     filed = tags if memory_type == "fact" else (memory_type, *tags)
     return terms.terms(" ".join(filed)) if filed else ()
 
@@ -71,7 +71,7 @@ def _counts(words: Sequence[str], filed: Sequence[str]) -> tuple[Mapping[str, in
 
 
 def kind(role: str | None, content: str) -> int:
-    """Who said it, and whether it only asks: `REPLY` for an assistant or a tool, `QUESTION` for a bare question."""
+    """The speaker, and whether it only asks: `REPLY` for an assistant or a tool, `QUESTION` for a bare question."""
     return (REPLY if role in _REPLYING else 0) | (QUESTION if _only_asks(content) else 0)
 
 

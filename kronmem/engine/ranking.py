@@ -52,7 +52,7 @@ MAX_SOFTENED = 16
 
 @dataclass(frozen=True)
 class Group:
-    """One term of a question: how often it was said, if as a name, and the weighted terms that may stand for it."""
+    """One term of a question: how often it occurs, if as a name, and the weighted terms that may stand for it."""
 
     term: str
     times: int
@@ -70,7 +70,7 @@ class QueryTerms:
     length: int
 
     def terms(self) -> dict[str, bool]:
-        """Every term to look up, and whether the question itself says it."""
+        """Every term to look up, and whether the question itself contains it."""
         said = {group.term: True for group in self.groups}
         return {**{soft: False for group in self.groups for soft, _ in group.soft}, **said}
 
@@ -91,7 +91,7 @@ _USER = re.compile(r"\b(?:the|this) user\b|\buser's\b", re.IGNORECASE)
 
 
 def _about_user(question: str, groups: list[Group]) -> tuple[Group, ...]:
-    """Whoever asks is the user: "my" finds notes that say "User …", and "the user" those that say "I"."""
+    """The asker is the user: "my" finds notes that say "User …", and "the user" those that say "I"."""
     if _USER.search(question):
         others = tuple(group for group in groups if group.term != "user")
         return (*others, Group("user", 1, optional=True)) if others else tuple(groups)
@@ -101,7 +101,7 @@ def _about_user(question: str, groups: list[Group]) -> tuple[Group, ...]:
 
 
 def with_variants(question: QueryTerms, variants: Mapping[str, Iterable[str]]) -> QueryTerms:
-    """Let words that begin alike stand for those nobody used: to us they are one word, to the stemmer not always."""
+    """Let words that begin alike stand for words without hits: to us they are one word, to the stemmer not always."""
     return replace(question, groups=tuple(_widened(group, variants.get(group.term)) for group in question.groups))
 
 
@@ -126,7 +126,7 @@ class Weights:
     average: float
 
     def rarity(self, spread: float) -> float:
-        """The inverse document frequency: never zero, highest for a term nobody used."""
+        """The inverse document frequency: never zero, highest for a term that never occurs."""
         count = max(self.count, FEW, spread)
         return math.log(1 + (count - spread + 0.5) / (spread + 0.5))
 
@@ -176,7 +176,7 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     """Lift memories with neighbours that answer too: neighbouring messages are about the same.
 
     Company closes a part of the gap to a perfect answer, so a perfect one is never overtaken by its neighbours. Those
-    have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
+    have neighbouring numbers; the store leaves a gap where a conversation ends.
     """
     low = min(scores, default=0) - 2
     span = max(scores, default=0) - low + 3
@@ -223,7 +223,7 @@ def by_relevance(scores: Mapping[int, float]) -> list[int]:
 
 
 def gate(count: int) -> float:
-    """Without a threshold, a best hit less similar than this means: never heard of it.
+    """Without a threshold, a best hit less similar than this means: never mentioned.
 
     The more memories there are, the better the best accidental hit; chosen so that about two of three questions about
     something never mentioned are answered with silence, and one in seventy of the others.
@@ -319,7 +319,7 @@ class Score:
 
 
 def similarity(words: float, meaning: float, speaker: float) -> float:
-    """Words and meaning together, weighed by who said it; rounded to four digits."""
+    """Words and meaning together, weighed by the speaker; rounded to four digits."""
     return round(min((words + meaning) * speaker, 1.0), 4)
 
 
@@ -418,7 +418,7 @@ def _best_passages(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[
 
 
 def is_tail(score: Score, best: Score) -> bool:
-    """Is a hit only what is left after the best one: weak after one that is clearly meant, or faint?"""
+    """Is a hit only a remainder after the best one: weak after one that is clearly meant, or faint?"""
     if best.similarity >= CLEAR:
         return score.similarity < TAIL * best.similarity
     return score.similarity < FAINT * best.similarity and score.meaning <= best.meaning

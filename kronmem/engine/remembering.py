@@ -1,7 +1,7 @@
 """The decision about a memory that arrives: new, a repeat of a text, a repeat of a request, or a change of mind.
 
-A request may come twice because its reply was lost. The receipt of a client's id tells that from a second wish, also
-when the memory has been forgotten in between: what was deleted does not come back through a late retry, which is
+A request may come twice because its reply was lost. The receipt of a client's id separates it from a second wish, also
+when the memory has been forgotten in between: a deleted memory does not come back through a late retry, which is
 refused.
 
 One current memory stands under a key. Which of two texts is the newer is decided by when they were said: a direct call
@@ -151,7 +151,7 @@ def _unless_expired(rows: Writer, space: Space, row: Row | None, now: float) -> 
 
 
 def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, said: Row, now: float) -> Row:
-    """The same text again: its tags and metadata are added, and it counts as said now."""
+    """The same text again: its tags and metadata are added, and it counts as stated now."""
     new = replace(
         old,
         tags=_tags(old.tags, draft.tags),
@@ -171,7 +171,7 @@ def _tags(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def revised(rows: Writer, space: Space, old: Row, new: Row) -> Row:
-    """Write a changed memory, indexed anew if that is found by something else now."""
+    """Write a changed memory, indexed again if other terms find it now."""
     if (old.content, old.memory_type, old.tags) == (new.content, new.memory_type, new.tags):
         rows.revise(space, old, new)
         return new
@@ -226,7 +226,7 @@ def _taken(rows: Writer, space: Space, new: Row, now: float) -> bool:
 
 
 def make_way(rows: Writer, space: Space, exported: Sequence[Row], now: float) -> None:
-    """Delete what has expired under the ids of exported memories, with its history, before any of them comes back."""
+    """Delete expired memories under the ids of exported ones, with its history, before any of them comes back."""
     if rows.count(space, now) < space.count:
         for one in exported:
             if not _expired(one, now):  # such a one does not come back, and its history must not without it
@@ -236,7 +236,7 @@ def make_way(rows: Writer, space: Space, exported: Sequence[Row], now: float) ->
 def restore(rows: Writer, space: Space, exported: Row, now: float) -> bool:
     """Keep an exported memory as it was, under the next number; False when its id or its text is there already.
 
-    Under a key that has another text now, the later said of the two is current and the other one history.
+    Under a key that has another text now, the later statement of the two is current and the other one history.
     """
     there = rows.find(space, exported.id, _EVER)
     if _expired(exported, now) or _unless_expired(rows, space, there, now) is not None:
@@ -329,7 +329,7 @@ def resolve(rows: Reader, place: Place, memory_id: str, now: float) -> tuple[Spa
 
 
 def history(rows: Reader, space: Space, row: Row, now: float) -> list[Row]:
-    """The current memory and all that it took the place of, the latest said first."""
+    """The current memory and all that it took the place of, the latest statement first."""
     *_, last = _successors(rows, space, row, now)
     return [last, *rows.former(space, last.id, now)]
 
@@ -351,7 +351,7 @@ _encode = json.JSONEncoder(sort_keys=True).encode
 
 
 def fingerprint(agent: str, draft: NewRow) -> bytes:
-    """The hash that tells a repeat of a request from another memory under its id."""
+    """The hash that separates a repeat of a request from another memory under its id."""
     # Not the lifetime, and not when it was said: what waited in an outbox arrives with what is left of the one and
     # with the other, and is still the same memory.
     said: list[object] = [agent, draft.content, draft.memory_type, draft.session_id]

@@ -195,7 +195,7 @@ class CachedCodes:
         return len(self._codes) + VECTOR * self._held
 
     def catch_up(self, rows: Reader, space: Space) -> None:
-        """Read what was stored since. Threads that do so at once read the same rows, and add each of them once."""
+        """Read the memories stored since. Threads that do so at once read the same rows, and add each of them once."""
         if self._last >= space.last:
             return
         for number, packed in rows.codes(space, self._last):
@@ -262,7 +262,7 @@ class CachedCodes:
 
 
 class CodeCache:
-    """Codes by space. A memory's codes never change under its number unless the space says so."""
+    """Codes by space. A memory's codes never change under its number unless the space reports it."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, CachedCodes] = OrderedDict()

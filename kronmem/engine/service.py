@@ -63,7 +63,7 @@ class Service:
         timeout: float,
         key: str | None = None,
     ) -> R:
-        """What a route replies to a request that was read, or a `StatusError`; `segments` as they stand in its path."""
+        """The reply of a route to a request that was read, or a `StatusError`; `segments` as they stand in its path."""
         ends = time.monotonic() + timeout
         ids, asked = _ids(segments), validator(route.request).python(body)
         place = Place(owner, ids.get("agent", ""), timeout)

@@ -107,7 +107,7 @@ class Filter:
 class Page:
     """Which part of a list: past the first `offset`, or after the memory with this number and access count.
 
-    A list with history goes by when memories were made and then said, so that a memory comes before its former texts,
+    A list with history goes by when memories were made and then stated, so that a memory comes before its former texts,
     which have higher numbers; `moment` is both times of the memory that the page comes after.
     """
 
@@ -210,7 +210,7 @@ class Reader(Protocol):
         ...
 
     def former(self, space: Space, memory_id: str, now: float) -> list[Row]:
-        """The memories that this one superseded, directly or through others, the latest said first."""
+        """The memories that this one superseded, directly or through others, the latest statement first."""
         ...
 
     def numbers(self, space: Space, ids: Collection[str]) -> dict[str, int]:
@@ -264,7 +264,7 @@ class Reader(Protocol):
 
 
 class Writer(Reader, Protocol):
-    """A transaction that may change rows; until it ends, nobody else writes to the spaces it touched."""
+    """A transaction that may change rows; until it ends, no other one writes to the spaces it touched."""
 
     def open_space(self, owner: str, name: str, now: float) -> Space: ...
     def describe_space(self, space: Space, description: str | None, metadata: Mapping[str, JsonValue]) -> None: ...
@@ -309,7 +309,7 @@ class Writer(Reader, Protocol):
     def set_embeddings(self, embeddings: Sequence[Embedding]) -> Sequence[Embedding]:
         """Add vectors; a memory whose text has changed gets none.
 
-        The answer is those of agents that somebody else is changing, for a transaction of their own.
+        The answer is those of agents that another transaction is changing, for a transaction of their own.
         """
         ...
 
@@ -319,7 +319,7 @@ class Writer(Reader, Protocol):
 
     def set_setting(self, name: str, value: str) -> None: ...
     def hold_setting(self, name: str) -> str | None:
-        """A setting that nobody else changes before this transaction has ended."""
+        """A setting that no other transaction changes before this one has ended."""
         ...
 
 

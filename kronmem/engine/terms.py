@@ -1,7 +1,7 @@
 """Text to terms: folding, tokens, stems and stopwords. Pure.
 
-What this module makes of a text is what
-lies in the index: change it and every database has to be indexed anew (a schema migration).
+The terms of a text
+lie in the index: change them and every database has to be indexed again (a schema migration).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Words by which people and models ask for a kind of thing, with the words by which such things are told. Pure.
+"""Words by which people and models ask for a kind of thing, with the words by which such things are stated. Pure.
 
 "theme" finds dark mode, "SLA" uptime, "away" the vacation: the table of related words knows words that are used alike,
-and these are not. A line holds the asking words, a colon, and the telling ones.
+and these are not. A line holds the asking words, a colon, and the stating ones.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Sender:
 
     @property
     def patience(self) -> float:
-        """Seconds for one row: nobody waits for it."""
+        """Seconds for one row: no caller waits for it."""
         return max(self.timeout, self.remote.repair_time)
 
     def remember(self, row: Waiting, draft: calls.Draft, timeout: float) -> Memory:
@@ -141,7 +141,7 @@ class Sender:
         return row.refused + 1 if answered else 1
 
     def _answers(self, agent_id: str, timeout: float) -> bool:
-        """Ask for something else: a recall, since a service may be up while its store, or what embeds texts, is not."""
+        """Send another request: a recall, since a service may be up while its store, or its embedding model, is not."""
         fresh = f"ping {secrets.token_hex(4)}"
         try:
             question = calls.recall(agent_id, fresh, 1, calls.MemoryFilter(), None, most=MOST_HITS)
@@ -233,7 +233,7 @@ class Delivery:
             time.sleep(0.002)  # a row that is being sent right now is settled first, or it would be sent again
 
     def close(self) -> None:
-        """Close the file; a thread that still waits in it does so itself, after giving back what it claimed there."""
+        """Close the file; a thread that still waits in it does so itself, after giving back its claimed rows."""
         with self._lock:
             self._closing = True
             if self._thread is not None and self._thread.is_alive():
@@ -278,7 +278,7 @@ class Delivery:
         return left
 
     def drain(self, sender: Sender, timeout: float) -> None:
-        """Deliver rows that are due and can be delivered at once; nobody is asked before the time that was named."""
+        """Deliver rows that are due and can be delivered at once; no service is asked before the time it named."""
         ends = time.monotonic() + timeout
         if sender not in self._senders:  # its client only looked
             return

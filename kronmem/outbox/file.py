@@ -188,7 +188,7 @@ _HEAD = "service, mark, agent, seq, max(backoff, asked, lease), noted, lease"
 
 
 def _head_again(row: str) -> str:
-    """The statements of a trigger that find the oldest waiting row of an agent anew."""
+    """The statements of a trigger that find the oldest waiting row of an agent again."""
     lane = f"service = {row}.service AND mark = {row}.mark AND agent = {row}.agent"
     return f"""DELETE FROM head WHERE {lane} AND seq = {row}.seq;
         INSERT OR IGNORE INTO head SELECT {_HEAD} FROM waiting WHERE {lane} AND dead = 0 ORDER BY seq LIMIT 1;"""

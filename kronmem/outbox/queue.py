@@ -166,7 +166,7 @@ class Claims(QueueFile):
         return self._note(work)
 
     def bury(self, row: Waiting, error: str, *, sent: bool) -> None:
-        """Set a row aside as a dead letter, out of the way of the others."""
+        """Mark a row as a dead letter, out of the way of the others."""
 
         def work(db: Connection) -> None:
             db.execute("UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?", (error[:500], row.seq))
@@ -254,7 +254,7 @@ def until(delay: Delay, now: float) -> tuple[float, float]:
 
 
 def pause(db: Connection, lane: Lane, seconds: float, now: float) -> None:
-    """Pause the lane, for no less than it is: another thread may have heard of a longer limit."""
+    """Pause the lane, for no less than it is: another thread may have received a longer limit."""
     if seconds > 0:
         ends = now + max(seconds, paused(db, lane, now))
         db.execute("INSERT OR REPLACE INTO pause VALUES(?, ?, ?, ?)", (lane.service, lane.mark, ends, now))
@@ -393,7 +393,7 @@ class OutboxFile(Claims, Withdrawals):
         sent: bool = False,
         origin: str | None = None,
     ) -> None:
-        """Add rows, all or none; a memory that waits already under its id is that row, a dead letter goes anew.
+        """Add rows, all or none; a memory that waits already under its id is that row, a dead letter is sent again.
 
         `delay` is why they are queued: the service failed, or named a time, just before; `sent`: it may have stored
         them. `origin` is the traceparent of the call that queues them.
@@ -559,7 +559,7 @@ def me() -> str:
 
 
 def is_gone(holder: str) -> bool:
-    """Has this process certainly ended? Of one on another machine, or in another container, nobody here can tell."""
+    """Has this process certainly ended? Of one on another machine, or in another container, that is unknown."""
     node, pid, started = [*holder.rsplit("|", 2), "", ""][:3]
     if node != _place() or os.name != "posix" or not pid.isdigit():
         return False

@@ -1,6 +1,6 @@
 """The client's side of the outbox: remember, forget and clear as flows for both shells.
 
-A broken or busy outbox file keeps nobody from a service that is well, and no file work outlives the call's deadline.
+A broken or busy outbox file keeps no caller from a service that is well, and no file work outlives the call's deadline.
 """
 
 from __future__ import annotations
@@ -402,7 +402,7 @@ class OutboxWriter:
             return self._joined
 
     def ask(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
-        """Ask the file about this client's lane, within `timeout`; what waits there is delivered from then on."""
+        """Ask the file about this client's lane, within `timeout`; memories there are delivered from then on."""
         working, sender = self.arrive()
         try:
             return self._ask(working, sender, question, timeout)
@@ -410,7 +410,7 @@ class OutboxWriter:
             working.begin(sender)
 
     def look(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
-        """The same for somebody who only looks: nothing is sent."""
+        """The same for a reader: nothing is sent."""
         return self._ask(*self.arrive(), question, timeout)
 
     def _ask(self, working: Delivery, sender: Sender, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
@@ -450,7 +450,7 @@ class OutboxWriter:
         self.change(lambda file, lane: file.go_on(lane), timeout)
 
     def _quietly(self, work: Callable[[], T]) -> T | None:
-        """A broken outbox must not keep anybody from talking to a service that is well."""
+        """A broken outbox must not keep a caller from a service that is well."""
         try:
             return work()
         except KronmemError as error:
@@ -463,7 +463,7 @@ class OutboxWriter:
     # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def status(self, timeout: float) -> OutboxStatus:
-        """How many memories wait, or why nobody can tell."""
+        """How many memories wait, or why that is unknown."""
         if not self.exists():
             return OutboxStatus()
         try:
@@ -507,7 +507,7 @@ class OutboxWriter:
         """Nothing is held for long."""
 
     def after_fork(self, *, child: bool) -> None:
-        """The child takes part anew."""
+        """The child takes part again."""
         if child:
             self._joined, self.looked = None, False
 

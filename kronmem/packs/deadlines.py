@@ -156,7 +156,7 @@ class IdleThreads:
             pass
 
     def _rest(self, inbox: SimpleQueue[Work]) -> bool:
-        """Wait for work and do it; whatever it referred to is free when this thread waits again."""
+        """Wait for work and do it; all that it referred to is free when this thread waits again."""
         with self._lock:
             if len(self._idle) >= MAX_IDLE:
                 return False

@@ -115,7 +115,7 @@ class AsyncReadingMemory(AsyncAgentMemory):
         return agent_id if session_id is None else f"{agent_id}/{session_id}"
 
     def block(self, hits: Sequence[Hit]) -> str:
-        """Write recalled hits as the injected block; with several agents each memory tells its own."""
+        """Write recalled hits as the injected block; with several agents each memory names its own."""
         agent_id = self.agent_id
         return render_block(hits, self.source, named=any(one != agent_id for one in self.read_from))
 
@@ -164,7 +164,7 @@ KeyVariable = Literal["KRONMEM_API_KEY", "KRONVEX_API_KEY"]
 
 
 def dumpable_url(url: str | None) -> str | None:
-    """Accept a url that anybody may read and any process may open."""
+    """Accept a url without secrets that any process may open."""
     if url is None:
         return None
     parts = urlsplit(url)

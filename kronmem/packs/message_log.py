@@ -55,7 +55,7 @@ class ChangeLog:
         self._replaced, self._removing = deque[str](), threading.Lock()
 
     def read(self) -> dict[str, JsonValue] | None:
-        """The head, with the value under "value"; None when there is nothing. Refuses what is no such journal."""
+        """The head, with the value under "value"; None when there is nothing. Refuses any other value."""
         head = self._state.get(self._key)
         if head is None:
             return None
@@ -92,7 +92,7 @@ class ChangeLog:
             self._replaced.extend(self._name(old[0], number) for number in range(old[1] + int(old[2])))
 
     def remove_replaced(self) -> None:
-        """Remove the entries of old values, which nobody reads any more. Another thread may append meanwhile."""
+        """Remove the entries of old values, which are no longer read. Another thread may append meanwhile."""
         with self._removing:
             while self._replaced:
                 self._state.delete(self._replaced[0])
@@ -157,7 +157,7 @@ def differences(old: JsonValue, new: JsonValue, path: tuple[str, ...] = ()) -> I
 class Awaited:
     """An `AsyncState` for the blocking journal, which runs in a thread of the event loop.
 
-    A call that nobody waits for any more is not cancelled: it may have arrived, and its end tells.
+    A call without a waiting caller is not cancelled: it may have arrived, and its end decides.
     """
 
     def __init__(self, state: AsyncState) -> None:

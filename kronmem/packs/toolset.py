@@ -169,7 +169,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def with_fields(function: F) -> F:
-    """Rewrite the annotations of a function that nobody else holds: a text becomes `Field(description=text)`."""
+    """Rewrite the annotations of a function of our own: a text becomes `Field(description=text)`."""
     # Read as they are: before Python 3.11, get_type_hints wraps a parameter that is None by default once more.
     function.__annotations__ = {name: _described(hint) for name, hint in function.__annotations__.items()}
     signature = inspect.signature(function)

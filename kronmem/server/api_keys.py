@@ -26,7 +26,7 @@ Headers = Mapping[str, str]
 
 
 class Keys:
-    """The keys of a server and the owner each stands for; without any, everybody is the owner ''."""
+    """The keys of a server and the owner each stands for; without any, every caller is the owner ''."""
 
     def __init__(self, owners: Mapping[str, str] | KeysFile | None) -> None:
         self._owners = owners or {}
@@ -37,7 +37,7 @@ class Keys:
         return bool(self._owners)
 
     def owner(self, given: str) -> str | None:
-        """The owner of a key. Every key is compared in constant time: the time it takes tells nothing about them."""
+        """The owner of a key. Every key is compared in constant time: the time it takes reveals nothing about them."""
         known = self._owners.read() if isinstance(self._owners, KeysFile) else self._owners
         found = [owner for key, owner in known.items() if hmac.compare_digest(key.encode(), given.encode())]
         return found[0] if found else None

@@ -66,9 +66,9 @@ def create_app(
     open_metrics: bool = False,
     log_request: LogRequest = log_as_text,
 ) -> ASGIApp:
-    """The service as an ASGI app. `keys` maps each API key to its owner; without keys everybody is the owner ''.
+    """The service as an ASGI app. `keys` maps each API key to its owner; without keys every caller is the owner ''.
 
-    `open_metrics` lets anybody read /metrics. `log_request` writes the access log.
+    `open_metrics` serves /metrics without a key. `log_request` writes the access log.
     """
     mcp, requests = McpEndpoint(service), RequestMetrics()
     others: dict[AnyRoute, _Endpoint] = {**dict.fromkeys(MCP_ROUTES, mcp), METRICS: MetricsEndpoint(service, requests)}
@@ -111,7 +111,7 @@ _Asked = tuple[Service, Match, Request, str]
 
 
 class _Keyed(Protocol):
-    """A way to be asked: where the key stands, and how it says no."""
+    """A protocol of requests: where the key stands, and the form of a refusal."""
 
     @property
     def key(self) -> Callable[[Headers], str | None]: ...

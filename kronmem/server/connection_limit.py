@@ -25,7 +25,7 @@ class BoundedProtocol(H11Protocol):
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Note when something was heard."""
+        """Note when something was received."""
         self.last_heard = self.loop.time()
         super().data_received(data)
 
@@ -36,7 +36,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Is it the client's turn: to ask, or to send the rest of what it asks?"""
+        """Is it the client's turn: to ask, or to send the rest of its request?"""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body  # pyright: ignore[reportUnnecessaryComparison] -- None until the first request
 

@@ -1,4 +1,4 @@
-"""Runs the web app with uvicorn until it is told to stop."""
+"""Runs the web app with uvicorn until a signal stops it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def run(
 ) -> None:
     """Serve the file or postgresql:// url at `path`; returns after SIGINT or SIGTERM, with accepted writes finished.
 
-    `keys` maps each key to its owner; without any, only loopback is served. `open_metrics` lets anybody read /metrics,
-    `json_log` writes the access log as JSON, `ready` is told the url.
+    `keys` maps each key to its owner; without any, only loopback is served. `open_metrics` serves /metrics without one,
+    `json_log` writes the access log as JSON, `ready` receives the url.
     """
     import uvicorn
 
@@ -118,7 +118,7 @@ def _url(host: str, door: socket.socket) -> str:
 
 @contextmanager
 def _stopped_by_signals(server: uvicorn.Server) -> Generator[None, None, None]:
-    """uvicorn hears signals only while it runs, and raises them again: then nobody would close the database."""
+    """uvicorn handles signals only while it runs, and raises them again: the database would stay open."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -261,7 +261,7 @@ class Door:
         return any(visit.thread != threading.get_ident() for visit in list(self.inside))
 
     def close(self, *, closed: bool = True) -> None:
-        """Let nobody in, or let them in again."""
+        """Let no thread in, or let them in again."""
         with self._lock:
             self._closed = closed
             self._changed.notify_all()
@@ -492,7 +492,7 @@ class DiskFullError(StoreError):
 
 
 class FileMovedError(StoreError):
-    """The file that was opened is no longer at its path: what is written to it now, nobody would find again."""
+    """The file that was opened is no longer at its path: writes to it now would be lost."""
 
     def __init__(self, path: str) -> None:
         message = f"{path} was deleted, moved or replaced while it was open: put it back or open it anew"

@@ -79,7 +79,7 @@ def render_hits(
 ) -> str:
     """Write recalled hits as one fenced block for a prompt; "" when there are none.
 
-    It takes hits in their order, or what `recall_across` gave: then each note names its agent. `source` is the name of
+    It takes hits in their order, or those of `recall_across`: then each note names its agent. `source` is the name of
     the block, and `max_chars` bounds all of it, fences included.
     """
     if isinstance(hits, Mapping):

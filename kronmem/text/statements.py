@@ -1,7 +1,7 @@
-"""Which statements of a chat are worth keeping: those of the user, and what the assistant decides or commits to. Pure.
+"""Which statements of a chat are worth keeping: those of the user, and the assistant's decisions and commitments. Pure.
 
-When in doubt a user's statement is kept and an assistant's is not: what matters of an answer is there again when it is
-asked for, and what a model only supposed must not come back as a fact.
+When in doubt a user's statement is kept and an assistant's is not: the use of an answer is there again when it is
+asked for, and a model's supposition must not come back as a fact.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _joined(speaker: str, held: list[Fact]) -> Fact:
 
 
 def _stated(sentence: str) -> Fact | None:
-    """What one sentence of a user states, with its type; None for small talk, questions, requests and suppositions."""
+    """The statement in a user's sentence, with its type; None for small talk, questions, requests and suppositions."""
     sentence = _without_lead_in(plain(sentence))
     if rules.TOLD_BEFORE.match(sentence) or len(sentence) > MAX_SENTENCE_CHARS:
         return None

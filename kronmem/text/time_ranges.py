@@ -1,7 +1,7 @@
 """Words of time in a question ("last week", "on Monday", "seit Freitag") as the range of time that they mean. Pure.
 
 English, and the commonest words of German. Times are local and without a zone, as the clock of the process that asks
-shows them. What names no range ("before the launch meeting", "every Monday", "tomorrow") is none.
+shows them. A phrase without a range ("before the launch meeting", "every Monday", "tomorrow") is none.
 """
 
 from __future__ import annotations

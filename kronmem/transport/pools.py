@@ -244,7 +244,7 @@ class _Pool:
     async def watch(self, ended: Callable[[], object]) -> None:
         """See that idle connections are closed when their event loop ends.
 
-        A loop closes the async generators that were begun on it: the one moment at which it tells anybody.
+        A loop closes the async generators that were begun on it: the one moment at which it calls back.
         """
         self._end = self._until_the_end(ended)
         await self._end.__anext__()

@@ -1,6 +1,6 @@
 """HTTP/1.1 replies out of bytes, by RFC 9112 and strictly, their bodies within bounds. No I/O.
 
-A reply whose end two readers could see at different places is refused or ends its connection: conflicting lengths,
+A reply that two readers could end at different places is refused or ends its connection: conflicting lengths,
 codings other than chunked, line breaks inside values. `tests/transport/test_reply_parser.py` holds it against h11.
 """
 
@@ -106,7 +106,7 @@ class ReplyParser:
 
     @property
     def stray(self) -> bool:
-        """Did anything come after the reply? Taken for the next one, it would answer somebody else's question."""
+        """Did anything come after the reply? Taken for the next one, it would answer another call."""
         return self._at < len(self._buffer)
 
     @property

@@ -163,7 +163,7 @@ _MOST_UNREAD = 256 * 1024
 class AsyncioSocket(asyncio.Protocol):
     """A connection of asyncio's without its streams, which cost as much as the rest of a request.
 
-    Bytes that arrive while nobody asked for any end it: they are kept by nobody, so they cannot pile up either.
+    Bytes that arrive while no call waits for any end it: they are not kept, so they cannot pile up either.
     """
 
     _transport: asyncio.Transport
@@ -278,7 +278,7 @@ async def _dial_asyncio(address: str, port: int) -> AsyncioSocket:
 
 
 class TrioSocket:
-    """A socket of trio's. Nobody reads while nobody asks: the kernel bounds the bytes that arrive then."""
+    """A socket of trio's. It is not read while no call waits: the kernel bounds the bytes that arrive then."""
 
     asked = False
 

@@ -152,7 +152,7 @@ SCHEMA = schema()
 
 
 def is_ready(session: Transaction, place: str, schema: PostgresSchema) -> bool:
-    """Is everything there? `StoreError` for tables that a newer kronmem, 0.1 or somebody else made."""
+    """Is everything there? `StoreError` for tables that a newer kronmem, 0.1 or another program made."""
     version = _version(session, place)
     if 0 < version < schema.version and version not in schema.migrations:
         raise StoreError(f"{place} {TOO_OLD}")
@@ -162,7 +162,7 @@ def is_ready(session: Transaction, place: str, schema: PostgresSchema) -> bool:
 
 
 def prepare(session: Transaction, place: str, schema: PostgresSchema) -> None:
-    """Create or migrate the tables, unless somebody else did while we waited for the lock."""
+    """Create or migrate the tables, unless another process did while we waited for the lock."""
     session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     session.without_timeout()  # a migration takes as long as it takes; only the wait for others was bounded
     if is_ready(session, place, schema):

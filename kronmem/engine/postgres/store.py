@@ -85,7 +85,7 @@ class PostgresStore:
             raise
 
     def scrub(self, timeout: float) -> bool:
-        """True: the rows are gone. When their pages are written anew is a matter of VACUUM, and of the operator."""
+        """True: the rows are gone. When their pages are rewritten is a matter of VACUUM, and of the operator."""
         return True
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ from kronmem.errors import StoreError
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is old enough to go: memories that expired by `now`, receipts from before, `bound` memories at most."""
+    """The rows old enough to go: memories that expired by `now`, receipts from before, `bound` memories at most."""
 
     now: float
     receipts_before: float
@@ -116,7 +116,7 @@ class PostgresWriter(PostgresReader):
         self._forget_spaces()
 
     def _forget_spaces(self) -> None:
-        """Read the spaces anew; their locks are ours to the end."""
+        """Read the spaces again; their locks are ours to the end."""
         self._spaces = {place: self._stored.find_space(*place) for place in self._spaces}
 
     def _count(self, space: Space, memories: int, passages: int, words: int, last: int = 0, revised: int = 0) -> None:
@@ -273,7 +273,7 @@ class PostgresWriter(PostgresReader):
         return expired
 
     def sweep_space(self, space_id: int, sweep: Sweep, bound: int) -> None:
-        """Delete what is old in one space, unless somebody is writing to it."""
+        """Delete what is old in one space, unless a transaction is writing to it."""
         if not self._ask("SELECT pg_try_advisory_xact_lock(%s)", (space_id,))[0][0]:
             return
         for owner, name in self._ask("SELECT owner, name FROM kronmem.spaces WHERE id = %s AND NOT gone", (space_id,)):

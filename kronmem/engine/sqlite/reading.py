@@ -45,7 +45,7 @@ _log = logging.getLogger("kronmem.engine")
 
 
 class SqlCursor(Protocol):
-    """What `execute` gives back. The database, not the type checker, knows what is in a row."""
+    """The result of `execute`. The database, not the type checker, knows the types of a row."""
 
     @property
     def rowcount(self) -> int: ...
@@ -55,7 +55,7 @@ class SqlCursor(Protocol):
 
 
 class SqlConnection(Protocol):
-    """What a transaction runs on."""
+    """The connection that a transaction runs on."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ..., /) -> SqlCursor: ...
     def executemany(self, sql: str, parameters: Iterable[Sequence[Value]], /) -> SqlCursor: ...
@@ -113,7 +113,7 @@ def sound_rows(db: SqlConnection, sql: str, values: Sequence[Value]) -> list[Row
 
 
 def sound_page(db: SqlConnection, sql: str, values: Sequence[Value], limit: int, offset: int) -> list[Row]:
-    """One page of such a query, which ends with a limit and an offset; what follows takes the place of damaged rows."""
+    """One page of such a query, ending with a limit and an offset; following rows take the place of damaged ones."""
     try:
         return [read_row(row) for row in db.execute(sql, (*values, limit, offset))]
     except (StoreError, sqlite3.OperationalError) as error:

@@ -28,7 +28,7 @@ from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space
 class SqliteWriter(SqliteReader):
     """The `Writer` of a SQLite database.
 
-    Between two memories of a batch it knows what the last insert left behind: nobody else writes meanwhile.
+    Between two memories of a batch it keeps the state after the last insert: no other transaction writes meanwhile.
     """
 
     def __init__(self, connection: SqlConnection) -> None:

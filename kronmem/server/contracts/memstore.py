@@ -80,7 +80,7 @@ class MemstoreList(_MemstoreRequest):
 
 
 class MemstoreMemoryReply(TypedDict):
-    """A memory as Memstore says it."""
+    """A memory in Memstore's JSON."""
 
     id: str
     content: str
