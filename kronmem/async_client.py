@@ -584,13 +584,13 @@ class AsyncClient:
         self._wiring.check_open()
         ends = time.monotonic() + self._timeout
         try:
-            said = await self._drive(flows.once(calls.health(), self._timeout))
+            health = await self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
-            said = Health(ok=False, status="unreachable", error=str(error))
+            health = Health(ok=False, status="unreachable", error=str(error))
         outbox, post = OutboxStatus(), self._post
         if post is not None:
             outbox = await aside(lambda: post.status(max(ends - time.monotonic(), 0.0)))
-        return self._wiring.health(said, outbox)
+        return self._wiring.health(health, outbox)
 
     async def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)

@@ -579,13 +579,13 @@ class Client:
         self._wiring.check_open()
         ends = time.monotonic() + self._timeout
         try:
-            said = self._drive(flows.once(calls.health(), self._timeout))
+            health = self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
-            said = Health(ok=False, status="unreachable", error=str(error))
+            health = Health(ok=False, status="unreachable", error=str(error))
         outbox, post = OutboxStatus(), self._post
         if post is not None:
             outbox = post.status(max(ends - time.monotonic(), 0.0))
-        return self._wiring.health(said, outbox)
+        return self._wiring.health(health, outbox)
 
     def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)

@@ -101,10 +101,10 @@ def _json_text(inner: object) -> str:
 def _object(text: str) -> dict[str, JsonValue] | None:
     """The object in the text; None where it is other JSON, or no longer JSON after the user's redaction."""
     try:
-        found: object = json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, JsonValue]", found) if isinstance(found, dict) else None
+    return cast("dict[str, JsonValue]", value) if isinstance(value, dict) else None
 
 
 # The config of a dumped memory: its arguments, and the variable that holds the key; never a key, never a password.
@@ -203,17 +203,17 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         Never raises and never takes longer than `timeout`: a memory that fails is logged once (logger "kronmem"),
         the result is empty, and AutoGen emits no MemoryQueryEvent for the turn. Cancellation propagates.
         """
-        found: list[MemoryContent] = []
+        shown: list[MemoryContent] = []
         budget = TimeBudget(self._memory.timeout)
         try:
             warm_up(self.agent_memory)
             await load_engine_for(self.agent_memory.client)  # before the deadline begins
-            found = await budget.spend(partial(self._inject, model_context), last=self._captured is None)
+            shown = await budget.spend(partial(self._inject, model_context), last=self._captured is None)
             if self._captured is not None:  # after the recall: a turn does not recall its own words
                 await budget.spend(partial(self._captured.take, model_context), last=True)
         except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
             self._log.failed(error)
-        return UpdateContextResult(memories=MemoryQueryResult(results=found))
+        return UpdateContextResult(memories=MemoryQueryResult(results=shown))
 
     async def _inject(self, context: ChatCompletionContext) -> list[MemoryContent]:
         await injection.show(context, self, "")  # first: one user's block is not shown to the next
@@ -225,9 +225,9 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         prompt = Prompt(await injection.prompt(context))
         hits = await recall_for_turn(memory, asked, self._limit, self._echoes, prompt, self._threshold)
         text = memory.block(hits)
-        found = [as_content(hit) for hit in hits]
+        contents = [as_content(hit) for hit in hits]
         self._log.succeeded()
-        return found if await injection.show(context, self, text) else []
+        return contents if await injection.show(context, self, text) else []
 
     # ── called by users ──────────────────────────────────────────────────────────────────────────────────────────
 

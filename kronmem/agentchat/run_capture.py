@@ -52,10 +52,10 @@ async def remember_run(
     check_ttl_days(ttl_days)
     rules, spoken = CaptureRules(extract or "auto"), list(_messages(result, sources, tool_output))
     facts: dict[str, _RunMemory] = {}
-    for at, said in enumerate(spoken):
-        for text in await _found(rules, said, spoken[:at]):
+    for at, message in enumerate(spoken):
+        for text in await _texts(rules, message, spoken[:at]):
             if text.strip():
-                facts.setdefault(text.casefold(), _RunMemory(text, said))
+                facts.setdefault(text.casefold(), _RunMemory(text, message))
     for fact in facts.values():
         with suppress(ConflictError):  # forgotten since: it stays so
             await _store(memory, fact, ttl_days)
@@ -87,7 +87,7 @@ class _RunMessage:
 @dataclass(frozen=True)
 class _RunMemory:
     text: str
-    said: _RunMessage
+    message: _RunMessage
 
 
 def _messages(result: TaskResult, sources: Container[str] | None, tool_output: bool) -> Iterator[_RunMessage]:
@@ -104,9 +104,9 @@ _places: dict[int, str] = {}
 
 def _place(message: object) -> str:
     """The id of a message; before AutoGen 0.5 it has none, and object identity decides."""
-    found = getattr(message, "id", None)
-    if isinstance(found, str):
-        return found
+    own = getattr(message, "id", None)
+    if isinstance(own, str):
+        return own
     if id(message) not in _places:
         _places[id(message)] = uuid.uuid4().hex
         weakref.finalize(message, _places.pop, id(message), None)
@@ -126,25 +126,25 @@ def _text(message: object, tool_output: bool) -> str:
     return ""
 
 
-async def _found(rules: CaptureRules, said: _RunMessage, earlier: Sequence[_RunMessage]) -> Texts:
-    before = tuple(one.text for one in earlier if one.source != said.source)
+async def _texts(rules: CaptureRules, message: _RunMessage, earlier: Sequence[_RunMessage]) -> Texts:
+    before = tuple(one.text for one in earlier if one.source != message.source)
     # Asked for, the output of tools is read by the rules for a user: it states, and decides nothing.
-    role: Role = "user" if said.is_output and not rules.waits else said.role
-    found = rules.find(Utterance(said.text, said.source, role, before=before))
-    return await found if isinstance(found, Awaitable) else found
+    role: Role = "user" if message.is_output and not rules.waits else message.role
+    texts = rules.find(Utterance(message.text, message.source, role, before=before))
+    return await texts if isinstance(texts, Awaitable) else texts
 
 
 async def _store(memory: KronMemory, fact: _RunMemory, ttl_days: int | None) -> None:
-    said, kind = fact.said, fact.text.memory_type if isinstance(fact.text, Fact) else "fact"
-    parts = [memory.agent_id, memory.session_id or "", said.place, said.source, fact.text]
+    message, kind = fact.message, fact.text.memory_type if isinstance(fact.text, Fact) else "fact"
+    parts = [memory.agent_id, memory.session_id or "", message.place, message.source, fact.text]
     name = "\n".join(parts if kind == "fact" else [*parts, kind])  # the ids of 0.2, which knew facts alone
     await memory.agent_memory.remember_later(
         str(fact.text),
         kind,
         # "speaker" is named in prompts as the origin; "source" is AutoGen's word for it.
-        metadata={"source": said.source, "speaker": said.source, "message_type": said.message_type},
+        metadata={"source": message.source, "speaker": message.source, "message_type": message.message_type},
         memory_id=str(uuid.uuid5(_NAMESPACE, name)),
-        role=said.role,
+        role=message.role,
         ttl_days=ttl_days,
     )
 

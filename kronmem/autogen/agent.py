@@ -163,7 +163,7 @@ class MemoryAgent(ConversableAgent):
 def _check_one(memory: AgentMemory | None, agent_id: str | Callable[[], str] | None) -> None:
     """It must be clear which memory it is."""
     if memory is None and agent_id is None:
-        raise ConfigError("MemoryAgent needs memory= or agent_id=: whose memory is it?")
+        raise ConfigError("MemoryAgent needs memory= or agent_id=")
     if memory is None or agent_id is None:
         return
     check_blocking(memory)

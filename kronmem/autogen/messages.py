@@ -37,8 +37,8 @@ def words(message: Message | str) -> str:
         message = {"content": message}
     if is_traffic(message):
         return ""
-    said = _FAREWELL.sub("", clean_words(_content(message.get("content")))).strip()
-    return "" if said == "None" else said  # group chats write the absent text of a tool call like that
+    text = _FAREWELL.sub("", clean_words(_content(message.get("content")))).strip()
+    return "" if text == "None" else text  # group chats write the absent text of a tool call like that
 
 
 def text(message: Mapping[str, object]) -> str:
@@ -60,8 +60,8 @@ def question(messages: Sequence[Message], own_name: str) -> tuple[int, str] | No
     """The newest words of a human or a peer as a query, after their position."""
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
-        if message.get("role", "user") == "user" and message.get("name") != own_name and (said := words(message)):
-            return at, as_question(said)
+        if message.get("role", "user") == "user" and message.get("name") != own_name and (text := words(message)):
+            return at, as_question(text)
     return None
 
 

@@ -105,10 +105,10 @@ class RecallHook:
             return None
 
     async def _prepare(self, messages: list[Message]) -> Prepared | None:
-        found = self._question(messages)
-        if found is None:
+        asked_at = self._question(messages)
+        if asked_at is None:
             return None
-        memory, (at, asked) = self._memory.resolved(), found
+        memory, (at, asked) = self._memory.resolved(), asked_at
         block = self._known(memory, asked, self._is_new_turn(messages, at))
         if block is None:
             block = ""
@@ -127,10 +127,10 @@ class RecallHook:
         return at == len(messages) - 1
 
     def _enriched(self, messages: list[Message]) -> list[Message]:
-        found = self._question(messages)
-        if found is None:
+        asked_at = self._question(messages)
+        if asked_at is None:
             return messages
-        at, asked = found
+        at, asked = asked_at
         block = self._block(self._memory.resolved(), asked, messages, self._is_new_turn(messages, at))
         if not block or any(message.get("content") == block for message in messages):
             return messages
@@ -187,8 +187,8 @@ class ContextHook(RecallHook):
 
     def _is_new_turn(self, messages: list[Message], at: int) -> bool:
         # The query is the same in every turn: what others say tells them apart.
-        found = question(messages, self._agent.name)
-        return found is not None and found[0] == len(messages) - 1
+        asked_at = question(messages, self._agent.name)
+        return asked_at is not None and asked_at[0] == len(messages) - 1
 
     def _recall(self, memory: AgentMemory, asked: str, messages: list[Message]) -> str:
         return fence_context(memory.inject_context(asked, self._limit), memory.agent_id).replace("```", "'''")

@@ -64,14 +64,14 @@ def excluded(values: Iterable[str]) -> tuple[str, ...]:
     """Accept the ids of memories that the caller has already: UUIDs, each once."""
     if values == ():
         return ()
-    found = tuple(dict.fromkeys(strings(values, "exclude", of="memory ids")))
-    if len(found) > rules.MAX_EXCLUDED:
-        raise InvalidInputError(f"{len(found)} ids were given to exclude; at most {rules.MAX_EXCLUDED} are allowed")
-    for one in found:
+    ids = tuple(dict.fromkeys(strings(values, "exclude", of="memory ids")))
+    if len(ids) > rules.MAX_EXCLUDED:
+        raise InvalidInputError(f"{len(ids)} ids were given to exclude; at most {rules.MAX_EXCLUDED} are allowed")
+    for one in ids:
         if not isinstance(one, str) or not _UUID.fullmatch(one):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
             shown = repr(one) if isinstance(one, str) else _kind(one)  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
             raise InvalidInputError(f"exclude must hold ids of memories, which are UUIDs, not {shown[:80]}")
-    return found
+    return ids
 
 
 def fill(value: Fill) -> Fill:
@@ -121,12 +121,12 @@ def checked_tags(values: Iterable[str]) -> tuple[str, ...]:
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"tags must be a list of strings, not one string: tags=[{values!r}]")
     try:
-        found = tuple(dict.fromkeys(checked_text(tag, "a tag", rules.MAX_TAG) for tag in values))
+        tags = tuple(dict.fromkeys(checked_text(tag, "a tag", rules.MAX_TAG) for tag in values))
     except TypeError:
         raise InvalidInputError("tags must be a list of strings") from None
-    if len(found) > rules.MAX_TAGS:
-        raise InvalidInputError(f"{len(found)} tags were given; at most {rules.MAX_TAGS} are allowed")
-    return found
+    if len(tags) > rules.MAX_TAGS:
+        raise InvalidInputError(f"{len(tags)} tags were given; at most {rules.MAX_TAGS} are allowed")
+    return tags
 
 
 def strings(values: Iterable[T], what: str, of: str = "strings") -> list[T]:
@@ -134,10 +134,10 @@ def strings(values: Iterable[T], what: str, of: str = "strings") -> list[T]:
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"{what} must be a list of {of}, not one string: put it into [ ]")
     try:
-        found = iter(values)
+        items = iter(values)
     except TypeError:
         raise InvalidInputError(f"{what} must be a list of {of}, not {type(values).__name__}") from None
-    return list(found)
+    return list(items)
 
 
 def role(value: str | None) -> str | None:
@@ -175,10 +175,10 @@ def aware(value: datetime) -> datetime:
 
     One that the clocks left out in spring is the moment at which they were put forward: all before it comes before.
     """
-    found = value.astimezone(timezone.utc)
-    if value.tzinfo is not None or found.year in (MINYEAR, MAXYEAR) or _local(found) == value.replace(fold=0):
-        return found
-    early, late = found - timedelta(days=1), found + timedelta(days=1)
+    utc = value.astimezone(timezone.utc)
+    if value.tzinfo is not None or utc.year in (MINYEAR, MAXYEAR) or _local(utc) == value.replace(fold=0):
+        return utc
+    early, late = utc - timedelta(days=1), utc + timedelta(days=1)
     while late - early > timedelta(milliseconds=1):
         middle = early + (late - early) / 2
         early, late = (middle, late) if _local(middle) < value else (early, middle)
@@ -354,13 +354,13 @@ def memory_filter(
     )
 
 
-def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
+def keep(hits: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
     """Filter again: at Kronvex an entity match returns memories that ignore every filter."""
     if threshold is None and not within.narrow:
-        return found[:limit]
+        return hits[:limit]
     kept = [
         hit
-        for hit in found
+        for hit in hits
         if within.holds(hit.memory)
         and (threshold is None or hit.standing or hit.similarity >= threshold or _is_unscored(hit))
     ]

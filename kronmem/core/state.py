@@ -262,10 +262,10 @@ def botwire_keys(agent_id: str, link: Link, timeout: float) -> Flow[list[str]]:
     """All keys, sorted; `ReplyError` when the service may have left some out."""
 
     def parse(reply: Reply) -> list[str]:
-        found = parse_json(_BOTWIRE_KEYS, reply).keys
-        if len(found) >= MAX_KEYS:
+        keys = parse_json(_BOTWIRE_KEYS, reply).keys
+        if len(keys) >= MAX_KEYS:
             raise ReplyError(f"this service lists {MAX_KEYS} keys at most, and there may be more")
-        return sorted(_decode_key(one.key) for one in found if not _PART.fullmatch(one.key))
+        return sorted(_decode_key(one.key) for one in keys if not _PART.fullmatch(one.key))
 
     return (yield from exchange(_botwire_call("GET", agent_id, None, parse), link, timeout))
 
@@ -289,16 +289,16 @@ def _part(key: str, token: str, number: int) -> str:
 
 
 def _parts(agent_id: str, key: str, token: str, count: int, link: Link, ends: float) -> Flow[list[str]]:
-    found: list[str] = []
+    parts: list[str] = []
     for number in range(count):
-        found.append(
+        parts.append(
             (
                 yield from exchange(
                     _botwire_call("GET", agent_id, _part(key, token, number), _text), link, ends - link.now()
                 )
             )
         )
-    return found
+    return parts
 
 
 def _find_parts(agent_id: str, key: str, link: Link, ends: float) -> Flow[tuple[str, str, int] | None]:

@@ -121,7 +121,7 @@ class Engine:
             return recall.profile(rows, space, asked, now, self._codes.of(rows, space))
         hits = self._of_topics(rows, space, asked, now) if vector is None else []
         if asked.query and not hits:
-            hits = self._found(rows, space, asked, now, vector)
+            hits = self._search(rows, space, asked, now, vector)
         if asked.told and asked.told.alone:
             hits = recall.told(rows, space, hits, asked, asked.told, now, self._codes.of(rows, space))
         if asked.fill:
@@ -135,7 +135,7 @@ class Engine:
         with self._store.read(max(ends - time.monotonic(), 0.0)) as rows:
             yield rows, vector
 
-    def _found(
+    def _search(
         self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
     ) -> list[FoundRow]:
         if self._embedder and vector is not None and self._embedder.has_been_replaced(rows.setting(MADE_BY)):
@@ -145,9 +145,9 @@ class Engine:
     def _of_topics(self, rows: Reader, space: Space, asked: Search, now: float) -> list[FoundRow]:
         """Something for each topic that the query lists, by turns, best first."""
         parts = topics.listed(asked.query)
-        found = [self._found(rows, space, replace(asked, query=part), now, None) for part in parts]
+        lists = [self._search(rows, space, replace(asked, query=part), now, None) for part in parts]
         by_turns: dict[int, FoundRow] = {}
-        for turn in zip_longest(*found):
+        for turn in zip_longest(*lists):
             for hit in turn:
                 if hit is not None:
                     by_turns.setdefault(hit.row.number, hit)

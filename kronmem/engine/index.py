@@ -43,12 +43,12 @@ class Entry:
 
 def entries(content: str, role: str | None, tags: Sequence[str], memory_type: str) -> Iterator[Entry]:
     """The passages of a memory. The words of its tags and type are found as if the first passage held them too."""
-    said = kind(role, content)
+    speaker = kind(role, content)
     filed = _filed(tags, memory_type)
     for passage, (start, end) in enumerate(islice(split_passages(content), MAX_PASSAGES)):
         words = list(terms.tokens(content[start:end]))
         counts, length = _counts(words, () if passage else filed)
-        yield Entry(passage, said, counts, length, word_vectors.vector_of(words))
+        yield Entry(passage, speaker, counts, length, word_vectors.vector_of(words))
 
 
 def counted(content: str, tags: Sequence[str], memory_type: str) -> Iterator[tuple[Mapping[str, int], int]]:
@@ -95,8 +95,8 @@ def number_of(place: int) -> int:
 def vector_at(vectors: bytes, place: int) -> word_vectors.Vector:
     """The vector of a passage among those of its memory; empty if it has none."""
     start = (place >> KIND_BITS & (MAX_PASSAGES - 1)) * word_vectors.SIZE
-    found = vectors[start : start + word_vectors.SIZE] if len(vectors) > word_vectors.SIZE or start else vectors
-    return found if any(found) else b""
+    vector = vectors[start : start + word_vectors.SIZE] if len(vectors) > word_vectors.SIZE or start else vectors
+    return vector if any(vector) else b""
 
 
 def excerpt(content: str, place: int) -> str:
@@ -152,15 +152,15 @@ def _trimmed(text: str, start: int, end: int) -> list[Span]:
 
 def _sentences(text: str, words: list[Span]) -> list[Span]:
     """The sentences as ranges of word numbers."""
-    found: list[Span] = []
+    spans: list[Span] = []
     first = at = 0
     for match in _SENTENCE_END.finditer(text):
         while at < len(words) and words[at][0] < match.end():
             at += 1
         if at > first:
-            found.append((first, at))
+            spans.append((first, at))
             first = at
-    return [*found, (first, len(words))] if first < len(words) else found
+    return [*spans, (first, len(words))] if first < len(words) else spans
 
 
 def _windows(first: int, last: int) -> list[Span]:

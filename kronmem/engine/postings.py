@@ -45,8 +45,8 @@ def digest(content: str) -> bytes:
 
 def posted(row: Row) -> tuple[list[str], int]:
     """Every term and label that has a posting of this memory, and how many terms its passages have together."""
-    found = list(index.counted(row.content, row.tags, row.memory_type))
-    return [*dict.fromkeys(term for counts, _ in found for term in counts), *labels(row)], sum(n for _, n in found)
+    counted = list(index.counted(row.content, row.tags, row.memory_type))
+    return [*dict.fromkeys(term for counts, _ in counted for term in counts), *labels(row)], sum(n for _, n in counted)
 
 
 def pack_parts(places: Sequence[tuple[int, int]], indexed: Indexed) -> bytes:

@@ -71,19 +71,19 @@ class QueryTerms:
 
     def terms(self) -> dict[str, bool]:
         """Every term to look up, and whether the question itself contains it."""
-        said = {group.term: True for group in self.groups}
-        return {**{soft: False for group in self.groups for soft, _ in group.soft}, **said}
+        own = {group.term: True for group in self.groups}
+        return {**{soft: False for group in self.groups for soft, _ in group.soft}, **own}
 
 
 def ask(question: str) -> QueryTerms:
     """Turn a question into groups of terms; a very long one keeps its beginning and its end."""
-    said = Counter(terms.terms(question))
-    kept = list(said)
+    counts = Counter(terms.terms(question))
+    kept = list(counts)
     if len(kept) > MAX_TERMS:
         kept = kept[: MAX_TERMS // 2] + kept[-MAX_TERMS // 2 :]
     names = terms.names(question)
-    groups = [Group(t, said[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
-    return QueryTerms(_about_user(question, groups), sum(said.values()))
+    groups = [Group(t, counts[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
+    return QueryTerms(_about_user(question, groups), sum(counts.values()))
 
 
 _ASKER = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
@@ -135,12 +135,12 @@ class Weights:
         return times * (K1 + 1) / (times + K1 * (1 - B + B * length / self.average))
 
 
-def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
+def score(question: QueryTerms, postings: Mapping[str, Found], weights: Weights) -> dict[int, float]:
     """How well each memory that shares a term with the question answers it by itself: about 0 to 1."""
     scores: dict[int, float] = {}
     best = 0.0
     for group in question.groups:
-        gained = _group_points(group, found, weights)
+        gained = _group_points(group, postings, weights)
         if group.optional:
             gained = {number: AS_USER * gained[number] for number in scores.keys() & gained.keys()}
         shared = scores.keys() & gained.keys()  # few
@@ -148,16 +148,16 @@ def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) ->
         scores |= gained
         scores |= both
         share = 1.0 if not group.optional else AS_USER if gained else 0.0
-        best += share * _best_possible(group, question.length, found[group.term], weights)
+        best += share * _best_possible(group, question.length, postings[group.term], weights)
     return {number: points / best for number, points in scores.items()}
 
 
-def _group_points(group: Group, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
+def _group_points(group: Group, postings: Mapping[str, Found], weights: Weights) -> dict[int, float]:
     """The points that the group gives to each memory: whichever of its terms fits best, once."""
     points: dict[int, float] = {}
     base, slope = K1 * (1 - B), K1 * B / weights.average
     for term, factor in ((group.term, 1.0), *group.soft):
-        where = found[term]
+        where = postings[term]
         worth = factor * weights.rarity(where.spread) * (K1 + 1)
         # `strength`, written out: this is most of a recall.
         gained = {n: worth * times / (times + base + slope * length) for n, times, length in where.postings}
@@ -200,12 +200,12 @@ def _lifted(scores: Mapping[int, float], own: Sequence[float] | Mapping[int, flo
 
 def _neighbours(scores: Mapping[int, float]) -> set[int]:
     """Those that have company: few, where scores lie far apart."""
-    found: set[int] = set()
+    near: set[int] = set()
     for distance in (1, 2):
         later = scores.keys() & {number + distance for number in scores}
-        found |= later
-        found |= {number - distance for number in later}
-    return found
+        near |= later
+        near |= {number - distance for number in later}
+    return near
 
 
 def best(scores: Mapping[int, float], count: int) -> list[int]:
@@ -260,7 +260,7 @@ CLEAR = 0.6
 TAIL = 0.3
 """After a hit at least that similar, others are left out that have less than this share of it. `python -m
 tests.benchmarks.recall_quality` shows the price of other numbers."""
-FAINT = 0.1
+MIN_SHARE = 0.1
 """After any other, those with less than this share: by then only accidents are left, but for those that are closer in
 meaning than the best hit itself, which may share a common word only: "What tone should you use?", "We use FastAPI"."""
 
@@ -338,8 +338,8 @@ class Answers:
     def best(self, count: int) -> list[Score]:
         """The most similar memories, the best first, among equals the newer one; none that shares nothing at all."""
         scores = (self.score(number) for number in best(self.similarity, count))
-        found = [score for score in scores if score.similarity > 0]
-        return sorted(found, key=lambda score: (score.similarity, score.number), reverse=True)
+        hits = [score for score in scores if score.similarity > 0]
+        return sorted(hits, key=lambda score: (score.similarity, score.number), reverse=True)
 
     def without(self, numbers: Collection[int]) -> Answers:
         """The same as if some memories were not there."""
@@ -353,10 +353,10 @@ class Answers:
         """The same with memories of the time that was asked for closer to a full answer, each in its own measure."""
         words, similarity = dict(self.words), dict(self.similarity)
         for number in numbers:
-            if (found := similarity.get(number, 0.0)) > 0:
-                gained = TIMELY * found * max(1 - found, 0.0)
+            if (own := similarity.get(number, 0.0)) > 0:
+                gained = TIMELY * own * max(1 - own, 0.0)
                 words[number] = words.get(number, 0.0) + gained
-                similarity[number] = found + gained * self.speaker.get(number, 1.0)
+                similarity[number] = own + gained * self.speaker.get(number, 1.0)
         return replace(self, words=words, similarity=similarity)
 
     def score(self, number: int) -> Score:
@@ -384,7 +384,7 @@ def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: S
     lifted = in_company(by_words)
     # The better the words fit, the less there is left for the meaning to say: fixed weights lose where names decide.
     weight = sense.weight * (1 - sense.discount * min(max(lifted.values(), default=0.0), 1.0))
-    sums = lifted | {number: lifted.get(number, 0.0) + weight * found for number, found in close.items()}
+    sums = lifted | {number: lifted.get(number, 0.0) + weight * meaning for number, meaning in close.items()}
     speaker = _speakers(sums, closest | worded)
     similar = sums | {number: sums[number] * share for number, share in speaker.items()}
     return Answers(lifted, worded, close, closest, weight, speaker, similar)
@@ -392,10 +392,10 @@ def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: S
 
 def _speakers(sums: Mapping[int, float], places: Mapping[int, int]) -> dict[int, float]:
     """The weights other than 1, by kind, which all passages of a memory share; each further question counts less."""
-    found = {number: SPEAKER[place & _KINDS] for number, place in places.items() if place & _KINDS}
-    asking = [number for number in found if places[number] & QUESTION]
-    asking.sort(key=lambda number: (sums[number] * found[number], number), reverse=True)
-    return found | {number: round(found[number] / rank, 4) for rank, number in enumerate(asking, start=1)}
+    weights = {number: SPEAKER[place & _KINDS] for number, place in places.items() if place & _KINDS}
+    asking = [number for number in weights if places[number] & QUESTION]
+    asking.sort(key=lambda number: (sums[number] * weights[number], number), reverse=True)
+    return weights | {number: round(weights[number] / rank, 4) for rank, number in enumerate(asking, start=1)}
 
 
 def _by_number(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[int, int]]:
@@ -421,7 +421,7 @@ def is_tail(score: Score, best: Score) -> bool:
     """Is a hit only a remainder after the best one: weak after one that is clearly meant, or faint?"""
     if best.similarity >= CLEAR:
         return score.similarity < TAIL * best.similarity
-    return score.similarity < FAINT * best.similarity and score.meaning <= best.meaning
+    return score.similarity < MIN_SHARE * best.similarity and score.meaning <= best.meaning
 
 
 def to_compare(words: Mapping[int, float], scanned: Iterable[int]) -> list[int]:
@@ -480,13 +480,13 @@ _FILLER = frozenset(
 )
 
 
-def distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Score, Row]]:
+def distinct(hits: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Score, Row]]:
     """The first `limit` that say something else each: of near duplicates the pinned or newest one stands for all.
 
     Those score alike, so none is looked for beyond twice the limit once there are enough.
     """
     kept: dict[tuple[str, ...], tuple[Score, Row]] = {}
-    for seen, (score, row) in enumerate(found, start=1):
+    for seen, (score, row) in enumerate(hits, start=1):
         key = statement(row.content)
         if key in kept:
             kept[key] = max(kept[key], (score, row), key=lambda one: (one[1].pinned, one[1].number))

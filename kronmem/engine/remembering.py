@@ -106,9 +106,9 @@ def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tup
     same = _unless_expired(rows, space, rows.same_text(space, draft.session_id, draft.key, draft.content), now)
     others = [old for old in replaced if same is None or old.id != same.id]
     after = max((old.said_at for old in others), default=_EVER)
-    told = _fresh(draft, draft.client_id, space.last + 1, now, after)
-    row = told if same is None else _merged(rows, space, same, draft, told, now)
-    newer = max((old for old in others if _said(old) > _said(told)), key=_said, default=None)
+    statement = _fresh(draft, draft.client_id, space.last + 1, now, after)
+    row = statement if same is None else _merged(rows, space, same, draft, statement, now)
+    newer = max((old for old in others if _said(old) > _said(statement)), key=_said, default=None)
     if newer is not None and _said(newer) > _said(row):
         row = replace(row, superseded_by=newer.id)
         rows.insert(space, row, None) if same is None else rows.supersede(space, row, newer.id)
@@ -126,10 +126,10 @@ def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tup
 
 def _replaced(rows: Writer, space: Space, draft: NewRow, now: float) -> list[Row]:
     """The current memories that this one takes the place of: the one under its key, the one it names by id."""
-    found = [rows.keyed(space, draft.session_id, draft.key)] if draft.key else []
+    replaced = [rows.keyed(space, draft.session_id, draft.key)] if draft.key else []
     if draft.supersedes is not None:
-        found.append(_named(rows, space, draft, draft.supersedes, now))
-    living = (_unless_expired(rows, space, old, now) for old in found)
+        replaced.append(_named(rows, space, draft, draft.supersedes, now))
+    living = (_unless_expired(rows, space, old, now) for old in replaced)
     return list({old.id: old for old in living if old is not None}.values())
 
 
@@ -150,7 +150,7 @@ def _unless_expired(rows: Writer, space: Space, row: Row | None, now: float) -> 
     return row
 
 
-def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, said: Row, now: float) -> Row:
+def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, statement: Row, now: float) -> Row:
     """The same text again: its tags and metadata are added, and it counts as stated now."""
     new = replace(
         old,
@@ -158,7 +158,7 @@ def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, said: Row, now:
         metadata=draft.metadata or old.metadata,
         expires_at=_later(old.expires_at, _expiry(draft, now)),
         pinned=old.pinned or draft.pinned,
-        said_at=max(old.said_at, said.said_at),
+        said_at=max(old.said_at, statement.said_at),
     )
     return revised(rows, space, old, new)
 
@@ -354,12 +354,12 @@ def fingerprint(agent: str, draft: NewRow) -> bytes:
     """The hash that separates a repeat of a request from another memory under its id."""
     # Not the lifetime, and not when it was said: what waited in an outbox arrives with what is left of the one and
     # with the other, and is still the same memory.
-    said: list[object] = [agent, draft.content, draft.memory_type, draft.session_id]
-    said += [draft.tags, draft.metadata, draft.pinned]
+    parts: list[object] = [agent, draft.content, draft.memory_type, draft.session_id]
+    parts += [draft.tags, draft.metadata, draft.pinned]
     more = {"role": draft.role, "key": draft.key, "supersedes": draft.supersedes}
     if any(more.values()):  # else as before there were any of these: receipts outlive an upgrade
-        said.append(more)
-    return hashlib.sha256(_encode(said).encode()).digest()
+        parts.append(more)
+    return hashlib.sha256(_encode(parts).encode()).digest()
 
 
 def erased_digest(salt: bytes, owner: str, name: str, client_id: str) -> bytes:

@@ -114,9 +114,9 @@ class _Stemmer(Protocol):
 
 def _english() -> type[_Stemmer]:
     """Snowball's English stemmer, without the thirty other languages that importing the package would load."""
-    found = util.find_spec("snowballstemmer")
+    spec = util.find_spec("snowballstemmer")
     alias = ModuleType(f"{__package__}.snowball")
-    alias.__path__ = list(found.submodule_search_locations or ()) if found else []
+    alias.__path__ = list(spec.submodule_search_locations or ()) if spec else []
     sys.modules[alias.__name__] = alias
     try:
         return cast("type[_Stemmer]", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer)

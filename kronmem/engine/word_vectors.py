@@ -116,10 +116,10 @@ def scaled(parts: Sequence[int]) -> Vector:
     if not length:
         return b""
     scale = UNIT / length
-    found, fits = _rounded(parts, scale)
+    rounded, fits = _rounded(parts, scale)
     if not fits:  # one part is nearly all of it
-        found, _ = _rounded(parts, min(scale, 127 / max(max(parts), -min(parts))))
-    return found
+        rounded, _ = _rounded(parts, min(scale, 127 / max(max(parts), -min(parts))))
+    return rounded
 
 
 def _rounded(parts: Sequence[int], scale: float) -> tuple[Vector, bool]:

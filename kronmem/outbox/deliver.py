@@ -104,7 +104,7 @@ class Sender:
                 try:
                     drive(self.remote.vendor.restore(agent_id, memory_id, around), self.transport)
                 except KronmemError as error:
-                    log.warning("memories that an earlier version has set aside wait to be restored (%s)", error)
+                    log.warning("memories deleted by an unfinished repair of 0.2 are not restored yet (%s)", error)
                     return
             file.drop_set_aside(lane)
             self.restore_at = math.inf

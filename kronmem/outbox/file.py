@@ -162,7 +162,7 @@ class DurableFile:
 
     def _damaged(self, error: StoreError) -> StoreError:
         command = f"sqlite3 {shlex.quote(self.path)} .recover"
-        return StoreError(f"{error}: see what can be saved with  {command}  and move it away", damaged=True)
+        return StoreError(f"{error}: copy what is readable with  {command}  and move it away", damaged=True)
 
     def _current(self) -> SqliteFile:
         with self._lock:  # between closing the old file and opening the new one, neither can be used

@@ -51,7 +51,7 @@ MOST_ROUNDS = 4
 """So many claims of an agent's rows a `remember` delivers itself; behind more it queues, and the thread delivers."""
 LEASED = 0.5
 """Seconds that a `remember` waits for rows that the thread or another process is sending right now."""
-UNDER_WAY = 0.02
+POLL = 0.02
 """Seconds between two looks whether a row that is being sent has come to its end."""
 SLOW = 30.0
 """After a call that ran into its deadline, calls queue behind waiting rows at once; the breaker's longest pause."""
@@ -85,7 +85,7 @@ class OutboxWriter:
         self._remote = remote
         self._joined: tuple[Delivery, Sender] | None = None
         self._closed = False
-        self._told = False
+        self._warned = False
         self._slow_until = 0.0
         self.looked = False
         """Has this client looked for rows that an earlier process left behind?"""
@@ -109,8 +109,8 @@ class OutboxWriter:
         try:
             stored = yield from exchange(calls.remember(draft), link, _for_service(ends - link.now()))
         except KronmemError as error:
-            return (yield from self._instead([draft], error, ends - link.now()))[0]
-        yield from self._well(paused, ends - link.now())
+            return (yield from self._queued_instead([draft], error, ends - link.now()))[0]
+        yield from self._succeeded(paused, ends - link.now())
         return stored
 
     def remember_many(self, drafts: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory]]:
@@ -127,9 +127,9 @@ class OutboxWriter:
             cause = error.__cause__ if isinstance(error.__cause__, KronmemError) else error
             if not policy.is_outage(cause):
                 raise
-            stored += yield from self._instead(drafts[len(stored) :], cause, timeout * FOR_THE_FILE)
+            stored += yield from self._queued_instead(drafts[len(stored) :], cause, timeout * FOR_THE_FILE)
         else:
-            yield from self._well(paused, timeout)
+            yield from self._succeeded(paused, timeout)
         return stored
 
     def later(
@@ -234,9 +234,9 @@ class OutboxWriter:
             left = max(ends - time.monotonic(), LEAST)
             if (yield from local(partial(self.ask, lambda file, lane: file.erase(lane, agent_id), left))):
                 return True
-            if time.monotonic() + UNDER_WAY >= ends:
+            if time.monotonic() + POLL >= ends:
                 return False
-            yield Pause(UNDER_WAY)
+            yield Pause(POLL)
 
     def _cancelled(self, agent_id: str, session_id: str | None, before: datetime | None, timeout: float) -> Flow[int]:
         inputs.identifier(agent_id, "agent_id")  # before anything is removed, and SQLite takes no lone surrogate
@@ -250,22 +250,22 @@ class OutboxWriter:
             )
         )
 
-    def _well(self, paused: bool, timeout: float) -> Flow[None]:
+    def _succeeded(self, paused: bool, timeout: float) -> Flow[None]:
         """The service stored something: nothing waits for a pause that it asked for earlier."""
-        self._told, self._slow_until = False, 0.0
+        self._warned, self._slow_until = False, 0.0
         if paused:
             yield from local(lambda: self._quietly(lambda: self._go_on(timeout)))
 
-    def _instead(self, drafts: Sequence[calls.Draft], error: KronmemError, timeout: float) -> Flow[list[Memory]]:
+    def _queued_instead(self, drafts: Sequence[calls.Draft], error: KronmemError, timeout: float) -> Flow[list[Memory]]:
         if not policy.is_outage(error):
             raise error
         if isinstance(error, DeadlineError):
             self._slow_until = time.monotonic() + SLOW
-        if not self._told:
+        if not self._warned:
             log.warning(
                 "memories wait in the outbox until the service takes them (%s: %s)", type(error).__name__, error
             )
-        self._told = True
+        self._warned = True
         if policy.retry_after(error) > policy.DAY:
             log.warning("%s asks to wait for %.0f s; a day is enough", self._service, policy.retry_after(error))
         try:
@@ -289,8 +289,8 @@ class OutboxWriter:
         if not self.exists():
             return True, False
         patience = (ends - link.now()) / 4
-        found = yield from local(lambda: self._quietly(lambda: self._ahead(agent_id, patience)))
-        count, paused, named = found or (0, False, False)
+        ahead = yield from local(lambda: self._quietly(lambda: self._ahead(agent_id, patience)))
+        count, paused, named = ahead or (0, False, False)
         if not count:
             return True, paused
         resting = link.breaker.state == "open" and link.breaker.opened_at + link.breaker.pause > link.now()

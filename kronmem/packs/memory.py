@@ -126,12 +126,12 @@ class AsyncReadingMemory(AsyncAgentMemory):
         if not others:
             return await super(AsyncReadingMemory, own).recall(query, limit, **options)
         if own.session_id is None and not options.get("fill"):
-            found = await self._client.recall_across([own.agent_id, *others], query, limit, **options)
-            return best(found.values(), limit)
+            across = await self._client.recall_across([own.agent_id, *others], query, limit, **options)
+            return best(across.values(), limit)
         hits = await super(AsyncReadingMemory, own).recall(query, limit, **options)
         options["fill"] = False  # the profile is that of the agent's own memory
-        found = await self._client.recall_across(others, query, limit, **options)
-        return best([hits, *found.values()], limit)
+        across = await self._client.recall_across(others, query, limit, **options)
+        return best([hits, *across.values()], limit)
 
     update_wrapper(recall, AsyncAgentMemory.recall)  # its docstring, and the parameters that inspect shows
 
@@ -152,9 +152,9 @@ def _others(read_from: Sequence[str], own: AgentMemory | AsyncAgentMemory) -> li
     return [one for one in read_from if session_id is not None or one != agent_id]
 
 
-def best(found: Iterable[Iterable[Hit]], limit: int) -> list[Hit]:
+def best(lists: Iterable[Iterable[Hit]], limit: int) -> list[Hit]:
     """Merge answers, each memory once: standing notes, then by similarity; among equals the earlier answer first."""
-    once = {(hit.memory.agent_id, hit.memory.id): hit for hits in found for hit in hits}
+    once = {(hit.memory.agent_id, hit.memory.id): hit for hits in lists for hit in hits}
     return sorted(once.values(), key=lambda hit: (not hit.standing, 0.0 if hit.standing else -hit.similarity))[:limit]
 
 

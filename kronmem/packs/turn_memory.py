@@ -77,19 +77,19 @@ class Turn:
 
     async def block(self, words: str, prompt: Iterable[str] = ()) -> str:
         """The injected block for the user's words, without memories in the prompt; "" without hits and on failure."""
-        found = ""
+        block = ""
         if words and self._memory is not None:
             with self._parts.log.swallowing():
                 await load_engine_for(self._memory.client)  # before the budget is touched
-                found = await self._budget.spend(partial(self._recall, self._memory, words, Prompt(prompt)))
-        return found
+                block = await self._budget.spend(partial(self._recall, self._memory, words, Prompt(prompt)))
+        return block
 
-    async def keep(self, said: Utterance) -> None:
+    async def keep(self, utterance: Utterance) -> None:
         """Store words of this turn; it is their place unless they have one, so when repeated they are stored again."""
         if self._memory is not None and self._parts.capture is not None:
-            said = said if said.place else replace(said, place={"turn": self._id})
+            utterance = utterance if utterance.place else replace(utterance, place={"turn": self._id})
             try:
-                await self._budget.spend(partial(self._parts.capture.take, self._memory, said), last=True)
+                await self._budget.spend(partial(self._parts.capture.take, self._memory, utterance), last=True)
             except DeadlineError as error:  # it raises nothing else, and logs by itself when it works again
                 self._parts.capture_log.failed(error)
 

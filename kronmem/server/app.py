@@ -218,7 +218,7 @@ def _routed(web: WebRequest) -> Match:
 
 def _unusable(contract: Contract, error: KronmemError) -> Response:
     if isinstance(error, TransportError) and error.sent:  # lost while it committed: nobody knows
-        response = _problem(contract, 504, "The memory store did not answer: it may have done what was asked")
+        response = _problem(contract, 504, "The memory store did not answer: it may have carried out the request")
     else:
         response = _problem(contract, 503, "The memory store cannot be used at the moment")
     if isinstance(error, TransportError):  # for "agent" callers need not leave the other agents alone

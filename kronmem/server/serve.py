@@ -103,11 +103,11 @@ def _listening(host: str, port: int) -> Generator[socket.socket, None, None]:
 
 def _socket(host: str, port: int) -> socket.socket:
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:  # a name with an empty part, or one too long
         raise ConfigError(f"{host} is no address of this machine") from error
     # TCP by name: asyncio switches Nagle's delay off only for sockets that say so.
-    return socket.socket(found[0][0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    return socket.socket(addresses[0][0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
 
 
 def _url(host: str, door: socket.socket) -> str:

@@ -71,8 +71,8 @@ class SetConnection(sqlite3.Connection):
     def value(self, sql: str, ends: float) -> int | str:
         """The one value that a statement answers."""
         self.wait_until(ends)
-        found: int | str = self.execute(sql).fetchone()[0]
-        return found
+        value: int | str = self.execute(sql).fetchone()[0]
+        return value
 
 
 def connect(path: str, *, read_only: bool) -> SetConnection:
@@ -115,12 +115,12 @@ def secure(path: str) -> bool:
 def identity(path: str) -> tuple[int, int] | None:
     """Which file is at the path now; None: none is."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         if error.errno is None:  # raised by a signal handler
             raise
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _close_to_others(path: str, directory: str) -> None:
@@ -131,7 +131,7 @@ def _close_to_others(path: str, directory: str) -> None:
     if _alone(path, directory):
         _tighten(directory, 0o700)  # ours alone; a directory with other things in it is the user's to decide about
     elif (mode := os.stat(directory).st_mode) & 0o002 and not mode & stat.S_ISVTX:
-        raise StoreError(f"anybody may replace files in {directory}: run  chmod o-w {shlex.quote(directory)}")
+        raise StoreError(f"other users may replace files in {directory}: run  chmod o-w {shlex.quote(directory)}")
 
 
 def _alone(path: str, directory: str) -> bool:
@@ -150,7 +150,7 @@ def _tighten(path: str, mode: int) -> None:
     except OSError as error:
         if error.errno != errno.EROFS:  # nothing can be changed there, and nothing of ours will be written
             command = f"chmod {mode:o} {shlex.quote(path)}"
-            raise StoreError(f"others have access to {path}, and it is not ours to change: run  {command}") from error
+            raise StoreError(f"cannot close {path} to other users: run  {command}") from error
 
 
 def prepare(connection: SetConnection, path: str, schema: FileSchema, ends: float, *, read_only: bool) -> None:
@@ -190,7 +190,7 @@ def _check(connection: SetConnection, path: str, schema: FileSchema, ends: float
         raise StoreError(f"{path} was written by a newer kronmem (schema {version}, known {schema.version}): upgrade")
     tables = connection.value("SELECT count(*) FROM sqlite_master", ends)
     if tables and connection.value("PRAGMA application_id", ends) != schema.application_id:
-        raise StoreError(f"{path} is a database of something else: choose another file")
+        raise StoreError(f"{path} is a database of another program: choose another file")
     known = version == schema.version or version in schema.migrations
     sign = f"SELECT count(*) FROM sqlite_master WHERE name = '{schema.sign}'"
     if version and not (known and (schema.sign is None or connection.value(sign, ends))):

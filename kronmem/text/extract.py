@@ -50,7 +50,7 @@ def extract_facts(text: str) -> list[Fact]:
 
 def _facts(sentences: list[str]) -> list[Fact]:
     """The facts of one paragraph; one that leans on the sentence before it is joined to it."""
-    found: list[Fact] = []
+    facts: list[Fact] = []
     before: Fact | None = None
     for at, sentence in enumerate(sentences):
         fact = find_fact(sentence)
@@ -58,12 +58,12 @@ def _facts(sentences: list[str]) -> list[Fact]:
             lead = before or _context(sentences[at - 1])
             if lead is not None and len(lead) + len(fact) < MAX_SENTENCE_CHARS:
                 if before is not None:
-                    found.pop()
+                    facts.pop()
                 fact = Fact(f"{lead} {fact}", before.memory_type if before is not None else fact.memory_type)
         if fact is not None:
-            found.append(fact)
+            facts.append(fact)
         before = fact
-    return found
+    return facts
 
 
 def _context(sentence: str) -> str | None:

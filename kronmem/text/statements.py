@@ -43,8 +43,8 @@ def statements(text: str, role: str = "user", before: Sequence[str] = ()) -> lis
     return _once(one for sentences in paragraphs(_prose(words)) for one in _of_user(sentences))
 
 
-def _once(found: Iterator[Fact]) -> list[Fact]:
-    return list({fact.casefold().rstrip(" .!;,"): fact for fact in found}.values())
+def _once(facts: Iterator[Fact]) -> list[Fact]:
+    return list({fact.casefold().rstrip(" .!;,"): fact for fact in facts}.values())
 
 
 def _prose(text: str) -> str:
@@ -76,10 +76,10 @@ def _of_user(sentences: list[str]) -> Iterator[Fact]:
 def _speaker(sentences: list[str]) -> tuple[str, list[str]]:
     """The name in front of the words of a team ("Noor: …"), and the sentences without it; a role is dropped."""
     first = extract_rules.ROLE.sub("", sentences[0])
-    found = rules.SPEAKER.match(first)
-    if found is None:
+    match = rules.SPEAKER.match(first)
+    if match is None:
         return "", [first, *sentences[1:]]
-    return found.group(), [first[found.end() :], *sentences[1:]]
+    return match.group(), [first[match.end() :], *sentences[1:]]
 
 
 def _goes_on(held: list[Fact], kept: Fact) -> bool:

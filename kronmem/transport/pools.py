@@ -133,8 +133,8 @@ class HttpTransport:
 
     def _take(self, stock: Stock[Connection], request: Request, deadline: float) -> Connection:
         handed: SimpleQueue[Connection] = SimpleQueue()
-        if (found := stock.take(handed.put)) is not None:
-            return found
+        if (idle := stock.take(handed.put)) is not None:
+            return idle
         try:
             with contextlib.suppress(Empty):
                 return handed.get(timeout=max(deadline - time.monotonic(), 0.0))
@@ -227,14 +227,14 @@ class _Pool:
 
     async def _take(self, request: Request, deadline: float) -> AsyncConnection:
         waiter = _Waiter()
-        if (found := self._stock.take(waiter.hand)) is not None:
-            return found
+        if (idle := self._stock.take(waiter.hand)) is not None:
+            return idle
         try:
             with anyio.move_on_after(deadline - time.monotonic()):
                 await waiter.wait()
-            found, waiter.handed = waiter.handed, None
-            if found is not None:
-                return found
+            idle, waiter.handed = waiter.handed, None
+            if idle is not None:
+                return idle
         finally:
             self._stock.give_up(waiter.hand)
             if waiter.handed is not None:

@@ -148,8 +148,8 @@ def is_address(host: str) -> bool:
     return True
 
 
-def unique(found: Iterable[tuple[Any, ...]]) -> Sequence[str]:
-    return list(dict.fromkeys(str(info[4][0]) for info in found))
+def unique(infos: Iterable[tuple[Any, ...]]) -> Sequence[str]:
+    return list(dict.fromkeys(str(info[4][0]) for info in infos))
 
 
 # asyncio and trio, with the same face as the blocking socket.
@@ -362,8 +362,8 @@ async def aconnect(host: str, port: int, deadline: float) -> AwaitedSocket:
     """Open a connection to the first address of the host that answers, on the event loop that runs here."""
     with anyio.fail_after(left(deadline)):
         dial = _dial_asyncio if _on_asyncio() else _dial_trio
-        found = [] if is_address(host) else await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = unique(found) or [host]
+        infos = [] if is_address(host) else await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = unique(infos) or [host]
         failed: OSError = ConnectionError("the host has no address")
         for address in addresses:
             patience = None if address == addresses[-1] else left(deadline) * SHARE

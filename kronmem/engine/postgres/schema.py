@@ -194,9 +194,9 @@ def _version(session: Transaction, place: str) -> int:
     """The version of the tables; 0 where there are none."""
     tables = _tables(session)
     if tables and "version" not in tables:
-        raise StoreError(f"{place} has a schema kronmem of something else: choose another database")
-    found = session.ask("SELECT number FROM kronmem.version") if tables else []
-    version: int = found[0][0] if found else 0
+        raise StoreError(f"{place} has a schema kronmem of another program: choose another database")
+    rows = session.ask("SELECT number FROM kronmem.version") if tables else []
+    version: int = rows[0][0] if rows else 0
     return version
 
 

@@ -162,16 +162,16 @@ class Sweeper:
         self.swept_at = sweep.now
         began = time.monotonic()
         try:
-            found = self._due(sweep, min(_TIME, left))
+            due = self._due(sweep, min(_TIME, left))
         except KronmemError as error:
             self.seen = _NOBODY
             _log.debug("nothing is swept for now (%s)", error)
             return
-        for space in _fewest_first(found):
+        for space in _fewest_first(due):
             if (passed := time.monotonic() - began) < min(_TIME, left):
                 with suppress(KronmemError):
                     self._sweep(space, sweep, min(_TIME, left - passed))
-        if any(self.seen) or any(len(spaces) >= _SPACES for spaces in found):
+        if any(self.seen) or any(len(spaces) >= _SPACES for spaces in due):
             self.swept_at = -math.inf
 
     def _due(self, sweep: Sweep, timeout: float) -> list[dict[int, int]]:
@@ -179,10 +179,10 @@ class Sweeper:
         times = (sweep.now, sweep.receipts_before, sweep.receipts_before)
         asked = list(zip(_DUE, times, self.seen, strict=True))
         with self.pool.transaction(_LOOK, timeout, wait=False) as session:
-            found = [dict(session.ask(sql, (at, seen, self.rows))) for sql, at, seen in asked]
-        looks = zip(self.seen, found, strict=True)
+            due = [dict(session.ask(sql, (at, seen, self.rows))) for sql, at, seen in asked]
+        looks = zip(self.seen, due, strict=True)
         self.seen = [[*seen, *spaces] if sum(spaces.values()) >= self.rows else [] for seen, spaces in looks]
-        return found
+        return due
 
     def _sweep(self, space: int, sweep: Sweep, timeout: float) -> None:
         bound = self.bound
@@ -199,9 +199,9 @@ class Sweeper:
         self.swept += rows.swept
 
 
-def _fewest_first(found: Sequence[dict[int, int]]) -> list[int]:
+def _fewest_first(due: Sequence[dict[int, int]]) -> list[int]:
     """A space that takes all the time, in vain, does not keep the others waiting."""
     rows = Counter[int]()
-    for spaces in found:
+    for spaces in due:
         rows.update(spaces)
     return sorted(rows, key=lambda space: (rows[space], space))

@@ -154,8 +154,8 @@ class PostgresWriter(PostgresReader):
         return self._one(where, (space.id, session_id or "", key))
 
     def _one(self, where: str, values: Sequence[Value]) -> Row | None:
-        found = self._session.ask(f"SELECT {COLUMNS} FROM kronmem.memories WHERE {where}", values)
-        return read_row(found[0]) if found else None
+        rows = self._session.ask(f"SELECT {COLUMNS} FROM kronmem.memories WHERE {where}", values)
+        return read_row(rows[0]) if rows else None
 
     def insert(self, space: Space, row: Row, indexed: Indexed | None) -> int:
         passages = len(indexed.lengths) if indexed else 0
@@ -320,8 +320,8 @@ class PostgresWriter(PostgresReader):
         self._run(sql, (name, value))
 
     def hold_setting(self, name: str) -> str | None:
-        found = self._ask("SELECT value FROM kronmem.settings WHERE name = %s FOR SHARE", (name,))
-        return str(found[0][0]) if found else None
+        rows = self._ask("SELECT value FROM kronmem.settings WHERE name = %s FOR SHARE", (name,))
+        return str(rows[0][0]) if rows else None
 
     def _send(self) -> None:
         if self._new:

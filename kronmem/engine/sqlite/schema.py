@@ -84,8 +84,8 @@ def damaged(path: str) -> list[str]:
     file = SqliteFile(path, SCHEMA)
     try:
         with file.transaction("BEGIN", _SECONDS) as db:
-            found = [row for row in each_row(db, f"SELECT {COLUMNS} FROM memories", ()) if isinstance(row, tuple)]
+            rows = [row for row in each_row(db, f"SELECT {COLUMNS} FROM memories", ()) if isinstance(row, tuple)]
             names = dict(db.execute("SELECT id, CAST(name AS BLOB) FROM spaces"))
     finally:
         file.close()
-    return [f"{names.get(key >> BITS, b'?').decode(errors='replace')}: {memory_id}" for key, memory_id in found]
+    return [f"{names.get(key >> BITS, b'?').decode(errors='replace')}: {memory_id}" for key, memory_id in rows]
