@@ -375,7 +375,7 @@ _SCHEMAS: dict[ToolName, _Part] = {
     ),
     "forget": ({"memory_id": {"type": "string", "description": words.MEMORY_ID}}, ["memory_id"]),
 }
-"""The parameters that a model is told of; Python callers may give tags and a lifetime too."""
+"""The parameters that a model is shown; Python callers may give tags and a lifetime too."""
 
 
 def _schema(

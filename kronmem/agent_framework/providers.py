@@ -187,7 +187,7 @@ class KronmemContextProvider(ContextProvider):
         # After the recall, so that a run does not recall its own words; here, because a run that fails or a stream
         # that is left early never comes to after_run.
         for message in question:
-            # A message that the caller gave an id keeps it: passed in again, it is not said again.
+            # A message that the caller gave an id keeps it: passed in again, it is not a new one.
             place = {"message": message.message_id} if message.message_id else {}
             await turn.keep(Utterance(clean_words(message.text), message.author_name or "user", "user", place))
 

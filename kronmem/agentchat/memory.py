@@ -113,7 +113,7 @@ def _object(text: str) -> dict[str, JsonValue] | None:
 class KronMemoryConfig(BaseModel):
     """The arguments of a `KronMemory`, and the environment variable that holds the key where one is needed."""
 
-    # A misspelt field would widen the scope in silence, so it is refused; and a key that somebody wrote into a
+    # A misspelt field would widen the scope in silence, so it is refused; and a key that a caller wrote into a
     # config by hand must not be shown by that very refusal.
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 

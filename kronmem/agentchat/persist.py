@@ -30,7 +30,7 @@ from kronmem.packs.message_log import Awaited, Change, ChangeLog, differences
 TIMEOUT = 2.0
 """Seconds that a message may wait for its saving: as long as for a recall."""
 PAUSES = (0.05, 0.4, 3.0)
-"""Seconds between further saves while nothing new is told of: a team has taken in its message after the first of them,
+"""Seconds between further saves while no message is emitted: a team has taken in its message after the first of them,
 on a busy machine later, and a model may think for longer than that. A save that finds no change writes nothing."""
 
 JsonObject = dict[str, JsonValue]
@@ -125,7 +125,7 @@ async def watching(team: Stateful, saver: StateSaver) -> AsyncGenerator[None]:
     """Save after every message that the team or the agent emits, and once more when none has followed."""
     quiet = _Quiet(saver)
     stream = "on_messages_stream" if hasattr(team, "on_messages_stream") else "run_stream"
-    before = {name: own for name, own in vars(team).items() if name == stream}  # somebody else's, or of another key
+    before = {name: own for name, own in vars(team).items() if name == stream}  # another caller's, or of another key
     setattr(team, stream, _saving(getattr(team, stream), quiet))  # AutoGen calls its own methods, and so this one
     try:
         yield

@@ -30,7 +30,7 @@ class _Args(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         made = handler(schema)
-        handler.resolve_ref_schema(made).pop("additionalProperties", None)  # a model is told of no others
+        handler.resolve_ref_schema(made).pop("additionalProperties", None)  # a model is shown no others
         return made
 
 

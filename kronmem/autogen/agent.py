@@ -183,7 +183,7 @@ def take_client() -> Client:
     made = Client()
     with _lock:
         client, users = _shared.get(made.store, (made, 0))
-        if client.closed:  # by somebody who took it for their own
+        if client.closed:  # by a caller who took it for their own
             client, users = made, 0
         _shared[made.store] = (client, users + 1)
         return client

@@ -12,7 +12,7 @@ from kronmem.autogen.messages import Chat, Message, chat_of, words
 from kronmem.packs.capture import MAX_BEFORE, Capture, Role, Utterance
 
 NOTHING = Utterance("", "", "user")
-"""Of a message that AutoGen replays: it was captured when it was said, and may have been forgotten since."""
+"""Of a message that AutoGen replays: it was captured when it was sent, and may have been forgotten since."""
 _tickets: ContextVar[list[tuple[Capture, int]] | None] = ContextVar("kronmem_tickets", default=None)
 """The messages that this task has handed over and not yet waited for; None where chats are not awaited."""
 

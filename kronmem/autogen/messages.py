@@ -19,7 +19,7 @@ Message = dict[str, Any]
 _TOOL_KEYS = ("tool_calls", "function_call", "tool_responses")
 _FAREWELL = re.compile(r"\s*\bTERMINATE\b\W*$")
 _CARRYOVER = re.compile(r"\nContext: \n.*", re.DOTALL)
-"""AutoGen appends the summaries of earlier chats like this: nobody said them in this one."""
+"""AutoGen appends the summaries of earlier chats like this: they are no messages of this one."""
 _CODE_OUTPUT = "exitcode: "
 
 
@@ -67,7 +67,7 @@ def question(messages: Sequence[Message], own_name: str) -> tuple[int, str] | No
 
 # Which chat a message belongs to: AutoGen gives chats no id, and capture needs one that a resumed chat keeps.
 #
-# A chat that begins gets an id of its own, so that the same words said in a later chat are stored again after `forget`.
+# A chat that begins gets an id of its own, so that the same words in a later chat are stored again after `forget`.
 
 
 @dataclass

@@ -100,7 +100,7 @@ class RecallHook:
     async def _prepared_block(self, messages: list[Message]) -> Prepared | None:
         try:
             return await self._prepare(messages)
-        except Exception as error:  # noqa: BLE001 -- nobody to read the block, or no user: the hook does without
+        except Exception as error:  # noqa: BLE001 -- no model to read the block, or no user: the hook does without
             self._log.failed(error)
             return None
 
@@ -186,7 +186,7 @@ class ContextHook(RecallHook):
         return (0, self._query) if messages and self._agent.llm_config else None
 
     def _is_new_turn(self, messages: list[Message], at: int) -> bool:
-        # The query is the same in every turn: what others say tells them apart.
+        # The query is the same in every turn: the messages of others distinguish them.
         asked_at = question(messages, self._agent.name)
         return asked_at is not None and asked_at[0] == len(messages) - 1
 

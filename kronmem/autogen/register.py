@@ -147,7 +147,7 @@ def _remove(executor: ConversableAgent, name: str) -> None:
     register: Callable[..., None] = executor.register_function
     if "silent_override" in inspect.signature(register).parameters:
         return register({name: None}, silent_override=True)
-    with warnings.catch_warnings():  # of a function that is replaced, which older versions cannot be told to leave out
+    with warnings.catch_warnings():  # of a function that is replaced, which older versions always emit
         warnings.simplefilter("ignore", UserWarning)
         return register({name: None})
 

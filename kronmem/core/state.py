@@ -342,5 +342,5 @@ def _decode_key(key: str) -> str:
         return key
     try:
         return base64.urlsafe_b64decode(key[4:] + "=" * (-len(key) % 4)).decode()
-    except ValueError:  # somebody else's
+    except ValueError:  # another program's
         return key

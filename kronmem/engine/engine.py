@@ -38,9 +38,9 @@ from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportEr
 FORMER, MOST_FORMER = 20, 3
 """So many like memories are compared with a new one, and so many are named that it may replace."""
 ANY_TIME = -1.0
-"""Whatever was there before."""
+"""Any earlier value."""
 _TICK = 1e-6
-"""What a timestamp of the API can tell apart."""
+"""The resolution of the API's timestamps."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Engine:
 
     def _counted(self, space: Space | None, hits: list[FoundRow], ends: float) -> list[FoundRow]:
         if space and hits and (left := ends - time.monotonic()) > 0:
-            # A count is not worth an answer: it is left out when somebody else writes or nobody may.
+            # A count is not worth an answer: it is left out when another transaction writes or none may.
             with suppress(TransportError, StoreError), self._store.note(most=left) as rows:
                 rows.count_access(space, [hit.row.number for hit in hits])
         return hits

@@ -21,7 +21,7 @@ KIND_BITS = 2
 MAX_PASSAGES = 1 << PLACE_BITS - KIND_BITS
 """Passages beyond the 1024th (about 60,000 words) are not indexed."""
 QUESTION_WORDS = 12
-"""A longer text that ends with a question mark tells something too: "I moved to Porto, can you find me a gym?"."""
+"""A longer text that ends with a question mark states something too: "I moved to Porto, can you find me a gym?"."""
 
 QUESTION = 1
 REPLY = 2
@@ -110,7 +110,7 @@ def excerpt(content: str, place: int) -> str:
 # Cut a text into passages of about sixty words, as spans of the text. Pure.
 #
 # A memory is found by its best passage: in a reply of three hundred words, the one sentence that answers would drown.
-# The spans lie in the index: change them and every database has to be indexed anew.
+# The spans lie in the index: change them and every database has to be indexed again.
 
 PASSAGE_WORDS = 60
 """A passage closes before the sentence that would take it past this: long enough for an answer and its subject."""

@@ -24,20 +24,20 @@ from kronmem.engine.topics import telling
 K1 = 0.6
 B = 0.3
 """BM25's own numbers, half and less of the textbook's 1.2 and 0.75: passages are short and of about one length, so
-that neither a repeated word nor the length tells much."""
+that neither a repeated word nor the length weighs much."""
 SOFT = 0.4
 """A related term counts so much of its similarity: less than half, since meaning is measured besides."""
 TOPIC = 0.5
-"""A word by which things are told of the kind that the question names."""
+"""A word by which things of the asked kind are stated."""
 AS_USER = 0.1
 """So much of its worth the word "user" has beside what a question asks about the user."""
 RELATED = 3
 """The closest related terms are asked for; with all ten, recall gains nothing and reads three times as much."""
 VARIANT = 0.5
-"""A word that only begins like the one that was said: half, as it may be another word. 0.25 and 0.75 move no figure of
+"""A word that only begins like the one that was asked: half, as it may be another word. 0.25 and 0.75 move no figure of
 the development sets by more than .006."""
 NAME = 2.0
-"""A name nobody mentioned says more than a word nobody used: words have synonyms. On LoCoMo's turns
+"""A name without hits weighs more than a word without hits: words have synonyms. On LoCoMo's turns
 77 % of foreign questions are met with silence; with 1 it is 65 %, with 3 84 % and .006 of R@5 is lost."""
 COMPANY = (0.36, 0.14)
 """What a memory gains from the scores of its next and its second next neighbours; all four together at most 1. Without
@@ -249,7 +249,7 @@ BY_WORDS = 100
 SPEAKER = (1.0, 0.7, 0.75, 0.525)
 """By kind: a statement, a bare question, and the same by an assistant or a tool.
 
-An assistant repeats what it was told and says much besides: x 0.8 to x 0.6 gained on chats with assistants, below 0.75
+An assistant repeats its input and adds much: x 0.8 to x 0.6 gained on chats with assistants, below 0.75
 notes that an assistant took are lost. A bare question holds no answer; x 0.7 keeps it below the statement it resembles,
 and the second best, third best, … question counts for a half, a third, …: a question that was asked in every turn of a
 chat resembles the next one more than its answer does, and twenty of them would leave the answer no place.
@@ -471,7 +471,7 @@ def related_terms() -> Mapping[str, str]:
 
 # Near duplicates: of memories that say the same but for order, case, punctuation and filler, one is a hit. Pure.
 
-# Words that a repeat adds or drops without printing anything else. No negation is among them, and nobody's name.
+# Words that a repeat adds or drops without printing anything else. No negation is among them, and no name.
 _FILLER = frozenset(
     (
         *("a", "an", "the", "so", "well", "oh", "um", "uh", "hm", "please", "just", "really", "very", "quite"),

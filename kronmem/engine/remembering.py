@@ -343,7 +343,7 @@ def _successors(rows: Reader, space: Space, row: Row | None, now: float) -> Iter
         row = rows.find(space, row.superseded_by, now) if row.superseded_by is not None else None
 
 
-# The receipts of clients' ids: for how long they are kept, and what tells a repeat of a request. Pure.
+# The receipts of clients' ids: for how long they are kept, and the hash by which a repeat of a request is known. Pure.
 
 RECEIPTS_KEPT = 30 * 86400.0
 """Seconds for which a client's id is known: a machine that comes back within a month retries without duplicates."""

@@ -56,7 +56,7 @@ class NewRow:
     key: str | None = None
     supersedes: str | None = None
     said_at: float | None = None
-    """When it was said, if that was before it arrived: it waited in an outbox."""
+    """When it was stated, if that was before it arrived: it waited in an outbox."""
     age: float | None = None
     """The same in seconds before it arrived, which counts where both are given: the sender's clock may be wrong."""
 
@@ -77,7 +77,7 @@ class Row:
     pinned: bool
     access_count: int
     said_at: float
-    """When the present text was said: decides which of two texts under one key is the newer."""
+    """When the present text was stated: decides which of two texts under one key is the newer."""
     updated_at: float | None = None
     role: str | None = None
     key: str | None = None
@@ -122,10 +122,10 @@ TOO_OLD = (
     "was written by kronmem 0.1, which this version does not read: `kronmem export` it with 0.1, then `kronmem import`"
     " the export into a new database"
 )
-"""What is said of a database of schema 1, after its name."""
+"""The message about a database of schema 1, after its name."""
 PLACE_BITS = 12
 """A passage's place is `number of its memory << PLACE_BITS | passage << 2 | kind`: 1,024 passages of 60 words are more
-than the longest text that is accepted, and four kinds tell who said it and whether it asks."""
+than the longest text that is accepted, and four kinds hold the speaker and whether it asks."""
 
 Embedding = tuple[int, bytes, bytes]
 """The key of a memory, the digest of its text, and the vector that a model gave it."""
@@ -151,7 +151,7 @@ class Indexed:
     lengths: tuple[int, ...]
     """How many terms each passage has."""
     kinds: tuple[int, ...]
-    """Of each passage, who said it and whether it asks."""
+    """Of each passage, the speaker and whether it asks."""
     labels: tuple[str, ...]
     codes: bytes
     vectors: bytes

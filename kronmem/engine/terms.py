@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Protocol, cast
 
 MAX_TERM = 64
-"""Longer tokens are cut: nobody asks for more, and keys in the index stay small."""
+"""Longer tokens are cut: no question needs more, and keys in the index stay small."""
 
 # Marks that writers leave out: Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowels and tatweel.
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")

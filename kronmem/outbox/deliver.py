@@ -33,7 +33,7 @@ from kronmem.transport.drive import Transport, drive
 # One client's way to its service, for the rows of its lane.
 
 PAUSED = 300.0
-"""A refused key or a used-up plan is tried again after this time, as an outage is: somebody may have corrected it."""
+"""A refused key or a used-up plan is tried again after this time, as an outage is: it may have been corrected."""
 RESTORE_AGAIN = 5.0
 """Seconds after which restoring is tried again."""
 
@@ -170,7 +170,7 @@ def aged(row: Waiting, now: float) -> calls.Draft | None:
     left = ttl.get("ttl_seconds", ttl.get("ttl_days", 0) * 86_400) - age
     if left <= 0:
         return None
-    # A lifetime that has hardly begun stays as it was said; 60 seconds is the least a service takes.
+    # A lifetime that has hardly begun stays as it was given; 60 seconds is the least a service takes.
     return draft if age < 60 else replace(draft, ttl={"ttl_seconds": max(60, round(left))})
 
 
@@ -404,7 +404,7 @@ class Delivery:
                     self._within(ends).release(rest)
                     return False
                 rows = rest
-        except BaseException:  # the file is locked, or an interrupt: nobody works on them any more
+        except BaseException:  # the file is locked, or an interrupt: no thread works on them any more
             self.hand_back([replace(rows[0], interrupted=True), *rows[1:]])
             raise
         return True

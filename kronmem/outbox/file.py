@@ -50,7 +50,7 @@ class DurableFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.salt: bytes | None = None
-        """The one that this process's lanes were made with; a file begun anew gets it too."""
+        """The one that this process's lanes were made with; a new file gets it too."""
         self._number = 1
         self._reserved = False
         self._busy_until = 0.0
@@ -77,7 +77,7 @@ class DurableFile:
                 self._reopen(file, error, ends)
             elif error.damaged:
                 raise self._damaged(error) from error
-            elif self._current() is file:  # else another thread has begun anew and closed the old one under us
+            elif self._current() is file:  # else another thread has begun a new one and closed the old one under us
                 raise
         return self._once(self._file, begin, synchronous, ends - time.monotonic(), work)
 
@@ -244,7 +244,7 @@ SCHEMA = FileSchema(
         "CREATE TABLE origin(seq INTEGER PRIMARY KEY, traceparent TEXT NOT NULL)",
         """CREATE TRIGGER origin_out AFTER DELETE ON waiting BEGIN
             DELETE FROM origin WHERE seq = OLD.seq; END""",
-        # Rows that the service may have stored although nobody heard so.
+        # Rows that the service may have stored although no reply came.
         "CREATE TABLE sent(seq INTEGER PRIMARY KEY)",
         """CREATE TRIGGER sent_out AFTER DELETE ON waiting BEGIN
             DELETE FROM sent WHERE seq = OLD.seq; END""",

@@ -315,7 +315,7 @@ class Withdrawals(QueueFile):
 
         def work(db: Connection) -> tuple[int, bool]:
             dead = db.execute(f"SELECT 1 FROM waiting{where} AND dead = 1 AND {SENT}", values).fetchone()
-            # A row that may be stored although nobody heard so is sent once more, then forgotten.
+            # A row that may be stored although no reply came is sent once more, then forgotten.
             sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND dead = 0 AND {SENT}", values).rowcount
             sql = f"DELETE FROM waiting{where} AND (cancelled = 0 OR dead = 1)"
             return sent + db.execute(sql, values).rowcount, dead is not None
@@ -364,7 +364,7 @@ class Withdrawals(QueueFile):
 
 MOST_ROWS = 100_000
 MOST_BYTES = 128 * 1024 * 1024
-"""A memory a second for a day, or a thousand texts of the largest size: beyond, somebody has to look."""
+"""A memory a second for a day, or a thousand texts of the largest size: beyond, a person has to look."""
 
 
 class OutboxFile(Claims, Withdrawals):

@@ -222,7 +222,7 @@ class OutboxWriter:
         half = ends - timeout / 2
         waiting = yield from self._cancelled(agent_id, None, None, timeout / 2)
         clean = not self.exists() or (yield from self._erased(agent_id, half))
-        if clean and self.exists():  # rows under another key may be another owner's: only `complete` tells of them
+        if clean and self.exists():  # rows under another key may be another owner's: only `complete` reports them
             ask = partial(self.ask, lambda file, lane: not file.has_stranded(lane, agent_id), timeout / 4)
             clean = yield from local(ask)
         done = yield from flow(ends - time.monotonic())
@@ -369,7 +369,7 @@ class OutboxWriter:
             try:
                 goes_on = yield from local(settle)
             except BaseException as error:
-                # Cancelled, a thread goes on to settle the row; when the file is locked, nobody does.
+                # Cancelled, a thread goes on to settle the row; when the file is locked, no thread does.
                 mine = [replace(row, interrupted=True)] if isinstance(error, KronmemError) else []
                 working.hand_back([*mine, *rest])
                 raise
@@ -427,7 +427,7 @@ class OutboxWriter:
         return answer
 
     def _put(self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None, sent: bool) -> None:
-        # Arrived once: closed in between, the row waits for the next process and no thread begins anew.
+        # Arrived once: closed in between, the row waits for the next process and no thread starts again.
         working, sender = self.arrive()
         origin = tracing.headers().get("traceparent")
 

@@ -82,7 +82,7 @@ class LazyMemory:
 
 def _check_client(url: str | None, client: AsyncClient | None) -> None:
     if client is None:
-        settings.resolve(url, None)  # a bad url or a missing key is told here, not by a log line in the middle of a run
+        settings.resolve(url, None)  # a bad url or a missing key is raised here, not logged in the middle of a run
     elif url is not None:
         raise ConfigError("pass url= or client=, not both")
     elif not isinstance(client, AsyncClient):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed

@@ -178,7 +178,7 @@ class Awaited:
     def _result(self, call: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         while not wait([future], 1.0).done:
-            if self._loop.is_closed():  # nobody carries it on: the process must be able to end
+            if self._loop.is_closed():  # no task carries it on: the process must be able to end
                 raise DeadlineError("the event loop was closed before the save had ended")
         return future.result()
 

@@ -134,7 +134,7 @@ def check_tools(tools: bool | Iterable[str]) -> tuple[ToolName, ...]:
     return check_only(tools)
 
 
-# The manners of a tool: it never raises, ends by its deadline, and tells a model in words of a failure.
+# The manners of a tool: it never raises, ends by its deadline, and describes a failure to the model in words.
 
 OWN_DEADLINE = 0.8
 """The share of a tool's time that the call itself may take: the rest is left for queueing a memory in time."""

@@ -155,7 +155,7 @@ def names(owners: Iterable[str]) -> str:
 ALLOWED = 20
 """Wrong keys in a window before an address gets 429: more than a program with a mistyped key tries by itself."""
 WINDOW = 60.0
-"""Seconds after which an address begins anew: 20 guesses a minute find no random key."""
+"""Seconds after which an address starts at zero: 20 guesses a minute find no random key."""
 _ADDRESSES = 10_000
 """How many addresses are remembered, in a few megabytes; the one that was counted first goes first."""
 

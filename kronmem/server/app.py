@@ -55,7 +55,7 @@ PAGES = ("/", "/openapi.json")
 UNMATCHED = "unmatched"
 _LABELS = {route: re.sub(r"\{(agent|memory|session)\}", r"{\1_id}", route.path) for route in _ROUTES}
 OPEN = frozenset({*PAGES, paths.HEALTH})
-"""The only paths that answer without a key: none tells anything about the memories stored."""
+"""The only paths that answer without a key: none reveals anything about the memories stored."""
 
 
 def create_app(
@@ -89,7 +89,7 @@ def create_app(
         exception_handlers={HTTPException: _refusal},
         lifespan=lambda _app: mcp.running(),
     )
-    app.router.redirect_slashes = False  # a redirect would repeat a DELETE at an address nobody asked for
+    app.router.redirect_slashes = False  # a redirect would repeat a DELETE at an address that the caller did not send
     return Guard(app, hosts or Hosts(), route_of, finished)
 
 
@@ -217,7 +217,7 @@ def _routed(web: WebRequest) -> Match:
 
 
 def _unusable(contract: Contract, error: KronmemError) -> Response:
-    if isinstance(error, TransportError) and error.sent:  # lost while it committed: nobody knows
+    if isinstance(error, TransportError) and error.sent:  # lost while it committed: the outcome is unknown
         response = _problem(contract, 504, "The memory store did not answer: it may have carried out the request")
     else:
         response = _problem(contract, 503, "The memory store cannot be used at the moment")

@@ -168,7 +168,7 @@ async def _refuse(send: Send, status: int, detail: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-# The access log: one line a request, as text or as JSON. Without query and contents, which nobody else should read.
+# The access log: one line a request, as text or as JSON. Without query and contents, which are private.
 
 _log = logging.getLogger("kronmem.access")
 
@@ -260,7 +260,7 @@ async def read(
 
     `grow` receives the length so far, and may refuse it.
     """
-    # Nobody waits for the body of a GET, which has no meaning: the open routes can be held up by nobody.
+    # The body of a GET, which has no meaning, is not waited for: no client can hold up the open routes.
     body = b"" if web.method in ("GET", "HEAD") else await _body(web, most, grow, seconds)
     query = tuple(web.query_params.multi_items()) if web.scope.get("query_string") else ()
     method, path = target(web)

@@ -89,7 +89,7 @@ def connect(path: str, *, read_only: bool) -> SetConnection:
 
 
 def _read_only_uri(path: str) -> str:
-    # Without its -shm a WAL database can be read only as one that nobody changes; what its -wal holds would be missed.
+    # Without its -shm a WAL database can be read only as one that no process changes; its -wal would be missed.
     shared = os.path.exists(path + "-shm")
     if not shared and os.path.exists(path + "-wal") and os.path.getsize(path + "-wal"):
         raise StoreError(f"{path} has changes in {path}-wal that cannot be read here: copy both to a writable place")
@@ -213,7 +213,7 @@ MEMORY = ":memory:"
 _POOL = 8
 """Connections of one process to a file: readers run beside each other, and each has a cache of 8 MB."""
 SLICE = 0.1
-"""So long a locked file is waited for inside SQLite at a stretch: a fork waits for whoever is inside."""
+"""So long a locked file is waited for inside SQLite at a stretch: a fork waits for the thread inside."""
 REST_AT_FORK = 5.0
 """So long a fork waits for transactions to end; their own work takes milliseconds, a slow disk more."""
 
@@ -299,7 +299,7 @@ class SqliteFile:
         """Close the connections of this process. Later transactions are a `StoreError`."""
         self._closed = True
         self._close_idle()
-        # A connection that is closed under a thread at work in it ends the process: whoever is inside closes it at the
+        # A connection that is closed under a thread at work in it ends the process: the thread inside closes it at the
         # end. Nobody comes in any more.
         self._close_memory()
 

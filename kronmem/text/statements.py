@@ -197,5 +197,5 @@ def _is_new(sentence: str, known: set[str]) -> bool:
     words = dict.fromkeys(word for word in words_of(sentence) if word not in rules.SMALL_TALK)
     new = [word for word in words if word not in known]
     if any(word in known for word in words if any(map(str.isdigit, word))):
-        return False  # the same number or date: what was said, in other words
+        return False  # the same number or date: a repeat in other words
     return len(new) >= 2 and len(new) >= NEW_SHARE * len(words)

@@ -23,7 +23,7 @@ class TimeRange:
     since: datetime
     until: datetime
     alone: bool = False
-    """The question holds nothing else: it asks for all that was told in the range."""
+    """The question holds nothing else: it asks for all that was stated in the range."""
     dated: bool = False
     """It is named by the calendar ("in March"), which a memory may name too, and not by its distance from now."""
 

@@ -114,7 +114,7 @@ class HttpTransport:
 
     def _begin(self) -> None:
         self._stock = Stock(lambda: Connection(self._target))
-        self._pid = os.getpid()  # last: whoever reads it in a forked child finds nothing of the parent's
+        self._pid = os.getpid()  # last: a reader in a forked child finds nothing of the parent's
 
     def send(self, request: Request) -> Reply:
         """Send once, within `request.timeout`."""
@@ -123,7 +123,7 @@ class HttpTransport:
         if self._pid != os.getpid():
             parents = self._stock
             self._begin()
-            parents.close()  # copies: the parent's own stay open, and nothing is said on them
+            parents.close()  # copies: the parent's own stay open, and nothing is sent on them
         stock, deadline = self._stock, time.monotonic() + request.timeout
         connection = self._take(stock, request, deadline)
         try:

@@ -193,8 +193,8 @@ class AsyncioSocket(asyncio.Protocol):
         return got
 
     async def _arrival(self, deadline: float) -> None:
-        # A timer of the loop's costs a tenth of a cancel scope, and one serves many requests: it is set anew only for
-        # an earlier deadline, and looks when it rings whether anybody waits for so long.
+        # A timer of the loop's costs a tenth of a cancel scope, and one serves many requests: it is set again only for
+        # an earlier deadline, and checks when it fires whether a call waits for so long.
         rest = left(deadline)
         self._deadline = deadline
         self._wanted = wanted = self._loop.create_future()

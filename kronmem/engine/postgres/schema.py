@@ -39,7 +39,7 @@ PARTITIONS = 16
 """Each holds whole spaces, so that a recall reads one of them; more would cost every plan, fewer every vacuum."""
 _LOCK = lock_key("schema")
 ADD_SALT = "INSERT INTO kronmem.settings VALUES ('salt', %s) ON CONFLICT(name) DO NOTHING"
-"""What hashes of erased ids are salted with."""
+"""The salt of the hashes of erased ids."""
 
 # Sorted and compared by bytes: the same order as SQLite's, whatever the database's language.
 _TEXT = 'text COLLATE "C"'
@@ -201,7 +201,7 @@ def _version(session: Transaction, place: str) -> int:
 
 
 def _tables(session: Transaction) -> set[str]:
-    # Not to_regclass(): it may answer from a cache that has not heard of what was made while we waited for the lock.
+    # Not to_regclass(): it may answer from a cache without the tables made while we waited for the lock.
     sql = """SELECT relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE nspname = 'kronmem' AND relkind IN ('r', 'p')"""
     return {str(row[0]) for row in session.ask(sql)}

@@ -22,7 +22,7 @@ from kronmem.engine.postgres.writing import PostgresWriter, Sweep
 from kronmem.errors import DeadlineError, KronmemError, StoreError
 
 _POOL = 8
-"""Connections of one process at most: PostgreSQL allows 100 in all, unless told otherwise."""
+"""Connections of one process at most: PostgreSQL allows 100 in all, by default."""
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _NOTE = f"{_WRITE}; SET LOCAL synchronous_commit = off"
@@ -110,7 +110,7 @@ class PostgresStore:
         self._ready = True
 
 
-# Deletes memories that have expired, and old receipts and traces of erasures, of agents that nobody writes to.
+# Deletes memories that have expired, and old receipts and traces of erasures, of agents without a writer.
 #
 # Finding them is a question to every node of a distributed database: it is asked once a minute and after a call has
 # been committed, so that no call depends on it. Each space is then swept in a transaction of its own.

@@ -40,10 +40,10 @@ class PostgresWriter(PostgresReader):
     def __init__(self, session: Transaction, key_of: SpaceKey = space_key, swept_before: int = 0) -> None:
         super().__init__(session, key_of)
         self._stored = PostgresReader(session, key_of)
-        """What can be read without sending first what waits here."""
+        """The parts that can be read before the waiting rows are sent."""
         self._new = Batch()
         self._spaces: dict[tuple[str, str], Space | None] = {}
-        """The spaces whose locks we hold: nobody else changes them."""
+        """The spaces whose locks we hold: no other transaction changes them."""
         self._counted: dict[int, Space] = {}
         self._last: dict[int, Row] = {}
         self.due: Sweep | None = None
@@ -244,7 +244,7 @@ class PostgresWriter(PostgresReader):
         return bytes.fromhex(salt or "")
 
     def count_access(self, space: Space, numbers: Sequence[int]) -> None:
-        # Whoever changes one of these rows at the moment is left alone: a count waits for nobody.
+        # Rows that another transaction is changing are skipped: a count waits for no lock.
         sql = """UPDATE kronmem.memories SET accessed = accessed + 1 WHERE space = %s AND number = ANY(ARRAY(
             SELECT number FROM kronmem.memories WHERE space = %s AND number = ANY(%s) FOR NO KEY UPDATE SKIP LOCKED))"""
         self._run(sql, (space.id, space.id, list(numbers)))

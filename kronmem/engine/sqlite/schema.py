@@ -69,7 +69,7 @@ _SECONDS = 60.0
 
 def is_older(path: str) -> bool:
     """Would opening this file migrate it? A file that cannot be read is not: opening it raises the cause."""
-    # Without a write-ahead log nobody has it open, and all is in the file itself: nothing is made beside it.
+    # Without a write-ahead log no process has it open, and all is in the file itself: nothing is made beside it.
     alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
     try:
         with closing(sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro{alone}", uri=True)) as db:

@@ -251,7 +251,7 @@ class SqliteWriter(SqliteReader):
         self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def hold_setting(self, name: str) -> str | None:
-        return self.setting(name)  # nobody else writes meanwhile
+        return self.setting(name)  # no other transaction writes meanwhile
 
 
 _INSERTED = f"key, id, {', '.join(CHANGING)}, created, accessed, role, successor, passages, space, owner"
