@@ -78,7 +78,7 @@ class ReplyError(KronmemError):
 class StoreError(KronmemError):
     """The embedded database cannot be used: corrupt, of a newer version, disk full, read-only. Names the file.
 
-    `outage`: it refuses every operation at the moment.
+    `outage`: it is unavailable at the moment, for any content.
     """
 
     def __init__(self, message: str, *, damaged: bool = False, outage: bool = False) -> None:

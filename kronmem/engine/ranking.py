@@ -176,7 +176,7 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     """Lift memories with neighbours that answer too: neighbouring messages are about the same.
 
     Company closes a part of the gap to a perfect answer, so a perfect one is never overtaken by its neighbours. Those
-    have neighbouring numbers; the store leaves a gap where a conversation ends.
+    have neighbouring numbers; `remembering` leaves a gap where a conversation ends.
     """
     low = min(scores, default=0) - 2
     span = max(scores, default=0) - low + 3
