@@ -142,8 +142,8 @@ _MODULES = ("errors", "models")
 
 def __getattr__(name: str) -> object:
     if name in _WHERE:
-        found = globals()[name] = getattr(importlib.import_module(f"kronmem.{_WHERE[name]}"), name)
-        return found
+        value = globals()[name] = getattr(importlib.import_module(f"kronmem.{_WHERE[name]}"), name)
+        return value
     if name in _MODULES:
         return importlib.import_module(f"kronmem.{name}")
     raise AttributeError(f"module 'kronmem' has no attribute {name!r}")

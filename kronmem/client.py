@@ -41,7 +41,7 @@ K = TypeVar("K", int, str)
 
 
 class Client:
-    """Memory for agents: embedded by default, at a service when `url`, KRONMEM_URL or KRONVEX_API_KEY says so.
+    """Memory for agents: embedded by default, at a service when `url`, KRONMEM_URL or KRONVEX_API_KEY is set.
 
     Safe to share between threads. The constructor opens nothing; `timeout` is the total time of one
     call in seconds. Close it, or use it in `async with`: one that is not closed keeps its files and connections until
@@ -169,7 +169,7 @@ class Client:
         The same text again is one memory (`deduplicated`). `ttl_seconds` (at least 60) beats `ttl_days`, and `pinned`
         beats both. `memory_id`, a UUID of yours, makes a repeated call one memory, even across a restart.
         `key` is the subject ("home_city"): a later memory of the same agent, session and key takes its place, and the
-        old one is kept as history, never recalled; `supersedes` does the same by id. `role` is who said it: "user",
+        old one is kept as history, never recalled; `supersedes` does the same by id. `role` is the speaker: "user",
         "assistant" or "tool". With `may_replace` the answer's field of that name holds the former statements that this
         one may replace ("I moved to Berlin": "I live in Paris").
         """
@@ -426,7 +426,7 @@ class Client:
         The profile is preferences, decisions and the newest memories; filters hold for all of it, and "" means that
         nothing passes them. `fill=False` takes only the memories that fit, `fill="profile"` puts the standing notes
         before them. `exclude` leaves out memories that you have already, by id, and near duplicates of them. The block
-        is fenced and says that it is data; `max_chars` bounds the whole block, and memories that do not fit into it are
+        is fenced and marked as data; `max_chars` bounds the whole block, and memories that do not fit into it are
         left out.
         """
         return self._run(
@@ -570,7 +570,7 @@ class Client:
         return Outbox(self._post, self._timeout)
 
     def state(self, agent_id: str) -> State:
-        """Key–value data of an agent; at Kronvex, which has none, `state_url` says where it lives."""
+        """Key–value data of an agent; at Kronvex, which has none, at the service of `state_url`."""
         self._wiring.check_state(self._state_wiring)
         return State(agent_id, self._state_wiring.link, self._state_transport, self._timeout, self._wiring.check_open)
 
@@ -579,13 +579,13 @@ class Client:
         self._wiring.check_open()
         ends = time.monotonic() + self._timeout
         try:
-            said = self._drive(flows.once(calls.health(), self._timeout))
+            health = self._drive(flows.once(calls.health(), self._timeout))
         except KronmemError as error:
-            said = Health(ok=False, status="unreachable", error=str(error))
+            health = Health(ok=False, status="unreachable", error=str(error))
         outbox, post = OutboxStatus(), self._post
         if post is not None:
             outbox = post.status(max(ends - time.monotonic(), 0.0))
-        return self._wiring.health(said, outbox)
+        return self._wiring.health(health, outbox)
 
     def _run(self, call: Call[T], name: str = "") -> T:
         flow = exchange(call, self._wiring.link, self._timeout)
@@ -606,7 +606,7 @@ class Client:
         return drive(self._wiring.tracer.traced(flow, name, agent_id, subject), self._transport)
 
     def _awake(self, *, deliver: bool = True) -> None:
-        """Begin the delivery of what an earlier process left behind; a client that was closed does nothing more."""
+        """Begin the delivery of memories left by an earlier process; a client that was closed does nothing more."""
         self._wiring.check_open()
         if deliver and self._post is not None and not self._post.looked:
             self._post.awake()

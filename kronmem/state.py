@@ -43,7 +43,7 @@ class State:
     def update(self, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue = None) -> JsonValue:
         """Change the value under `key` in one step: `function` takes the value, or `default`, and returns the new one.
 
-        It is called again when somebody else was faster, so it should only compute; None deletes the key. The answer
+        It is called again when another writer was faster, so it should only compute; None deletes the key. The answer
         is the value stored. An error whose `sent` is true leaves open whether it was.
         """
         flow = flows.update(self.agent_id, key, function, default, self._link, self._timeout)

@@ -192,10 +192,10 @@ def _blocking_tools(memory: AgentMemory, prefix: str, timeout: float) -> MemoryT
         def work(held: AgentMemory) -> str:
             whole, beginning = shown.resolve(held.agent_id, as_text(memory_id))
             if beginning:
-                found = [one for one in held.memories() if one.id.startswith(beginning)]
-                if len(found) > 1:
-                    return candidates(found, beginning)
-                whole = only_one(found)
+                memories = [one for one in held.memories() if one.id.startswith(beginning)]
+                if len(memories) > 1:
+                    return candidates(memories, beginning)
+                whole = only_one(memories)
             held.forget(whole)
             return FORGOTTEN
 
@@ -254,10 +254,10 @@ def awaitable_tools(
         async def work(held: AsyncAgentMemory) -> str:
             whole, beginning = shown.resolve(held.agent_id, as_text(memory_id))
             if beginning:
-                found = [one async for one in held.memories() if one.id.startswith(beginning)]
-                if len(found) > 1:
-                    return candidates(found, beginning)
-                whole = only_one(found)
+                memories = [one async for one in held.memories() if one.id.startswith(beginning)]
+                if len(memories) > 1:
+                    return candidates(memories, beginning)
+                whole = only_one(memories)
             await held.forget(whole)
             return FORGOTTEN
 
@@ -299,14 +299,14 @@ def _question(query: object, limit: object, tags: object, days: object) -> _Ques
 
 async def _first(memories: AsyncIterator[Memory], limit: int) -> list[Memory]:
     """The first memories of a listing."""
-    found: list[Memory] = []
+    first: list[Memory] = []
     async for one in memories:
-        found.append(one)
-        if len(found) == limit:
+        first.append(one)
+        if len(first) == limit:
             break
     if isinstance(memories, AsyncGenerator):
         await memories.aclose()
-    return found
+    return first
 
 
 def _with_newest(hits: list[Hit], newest: list[Memory], limit: int) -> list[Hit]:
@@ -339,8 +339,8 @@ def _listed(hits: list[Hit], shown: ShownIds) -> str:
 
 def _line(number: int, hit: Hit, labels: list[str], text: str) -> str:
     similarity = [] if hit.standing else [f"similarity {hit.similarity:.2f}"]
-    told = ", ".join([*map(_label, labels), *similarity, f"id {_id(hit.memory)}"])
-    return f"{number}. [{told}] {' '.join(text.split())}"
+    details = ", ".join([*map(_label, labels), *similarity, f"id {_id(hit.memory)}"])
+    return f"{number}. [{details}] {' '.join(text.split())}"
 
 
 def _id(memory: Memory) -> str:
@@ -375,7 +375,7 @@ _SCHEMAS: dict[ToolName, _Part] = {
     ),
     "forget": ({"memory_id": {"type": "string", "description": words.MEMORY_ID}}, ["memory_id"]),
 }
-"""The parameters that a model is told of; Python callers may give tags and a lifetime too."""
+"""The parameters that a model is shown; Python callers may give tags and a lifetime too."""
 
 
 def _schema(

@@ -215,20 +215,20 @@ class Tracer:
 
     def _outcome(self, answer: object, subject: object) -> Attributes:
         """The attributes that the answer brings, with texts if the environment asks for them."""
-        found = _counts(answer, subject)
+        attributes = _counts(answer, subject)
         if os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") != "true":
-            return found
+            return attributes
         if isinstance(subject, ContextQuery):
             answer, subject = subject.used, subject.asked
         if isinstance(subject, RecallQuery):
-            found["gen_ai.memory.query.text"] = subject.query  # redacted before it was asked
+            attributes["gen_ai.memory.query.text"] = subject.query  # redacted before it was asked
         many = cast("list[object]", answer) if isinstance(answer, list) else [answer]
         with harmless:  # the redaction is the user's
             scores = [(one.memory, {"score": one.similarity}) for one in many if isinstance(one, Hit)]
             texts = scores or [(one, {}) for one in many if isinstance(one, Memory)]
             if records := [{"id": one.id, "content": self.redacted(one.content), **score} for one, score in texts]:
-                found["gen_ai.memory.records"] = json.dumps(records, ensure_ascii=False)
-        return found
+                attributes["gen_ai.memory.records"] = json.dumps(records, ensure_ascii=False)
+        return attributes
 
 
 def delivered(flow: Flow[Memory], draft: Draft, url: str, origin: str | None, attempt: int) -> Flow[Memory]:
@@ -268,7 +268,7 @@ def _known(name: str, agent_id: str | None, subject: object) -> Attributes:
     """The attributes that are known before the call is made."""
     upsert = isinstance(subject, Draft) and (subject.key or subject.supersedes)
     single = 1 if isinstance(subject, (Draft, str)) else None
-    found: dict[str, str | int | bool | None] = {
+    attributes: dict[str, str | int | bool | None] = {
         OPERATION: "upsert_memory" if upsert else OPERATIONS[name],
         STORE: agent_id,
         CONVERSATION: _session(subject),
@@ -276,7 +276,7 @@ def _known(name: str, agent_id: str | None, subject: object) -> Attributes:
         COUNT: len(cast("list[object]", subject)) if isinstance(subject, list) else single,
         QUEUED: name == "remember_later" or None,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in attributes.items() if value is not None}
 
 
 def _session(subject: object) -> str | None:

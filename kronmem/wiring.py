@@ -265,7 +265,7 @@ class Wiring:
             count_access=count_access,
             exclude=exclude,
             fill=fill,
-            told=_told(query, within),
+            told=_time_range(query, within),
         )
 
     def inject_context(
@@ -281,13 +281,13 @@ class Wiring:
         """Check and redact the question that a context is made for."""
         within, most = calls.memory_filter(**filters), self.link.most_hits
         query = query if inputs.blank(query) else self.redacted(query)
-        told = _told(query, within)
+        time_range = _time_range(query, within)
         return calls.inject_context(
-            agent_id, query, limit, within, max_chars, most=most, fill=fill, exclude=exclude, told=told
+            agent_id, query, limit, within, max_chars, most=most, fill=fill, exclude=exclude, told=time_range
         )
 
     def check_open(self) -> None:
-        """Refuse a call of a client that was closed, whoever made its transport."""
+        """Refuse a call of a client that was closed, for every transport."""
         if self.closed:
             raise ConfigError(CLOSED)
 
@@ -302,10 +302,10 @@ class Wiring:
         """The text after the user's own redaction."""
         return text if self._redact is None else redacted(self._redact, text)
 
-    def health(self, said: Health, outbox: OutboxStatus) -> Health:
+    def health(self, health: Health, outbox: OutboxStatus) -> Health:
         """Add the breaker and the outbox of this client to the answer of the service, or to its absence."""
         known = {"pending": outbox.pending, "stranded": outbox.stranded, "outbox_error": outbox.error}
-        return said.model_copy(update={"breaker": self.link.breaker.state, **known})
+        return health.model_copy(update={"breaker": self.link.breaker.state, **known})
 
     def _changed(self, state: str) -> None:
         tracing.note(Event("kronmem.breaker", {"kronmem.breaker.state": state}))
@@ -330,7 +330,7 @@ def _created(memory: Memory) -> float:
     return created.timestamp() if created else 0.0
 
 
-def _told(query: str, within: calls.MemoryFilter) -> TimeRange | None:
+def _time_range(query: str, within: calls.MemoryFilter) -> TimeRange | None:
     """The range that the words of time in a question mean here and now, unless the caller gives one."""
     if within.since is not None or within.until is not None or not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- refused by the call
         return None

@@ -381,9 +381,11 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert not {name: places for name, places in found.items() if len(places) > 1}
 
 
-RIDDLES = {"what", "whatever", "whoever", "whose"}
-MOST = 5
-"""Of 1,000 words. httpx has 0.4, psycopg 0.8, gidgethub 3.8."""
+RIDDLES = re.compile(
+    r"\b(somebody|anybody|nobody|everybody|told|tells|said|says|heard|hears|anew|aside|what|whatever|whoever|whose)\b"
+)
+MOST = 3
+"""Of 1,000 words. httpx, psycopg, gidgethub, procrastinate and httpcore have 0.0 to 3.8."""
 
 
 def docstrings() -> Iterator[str]:
@@ -395,6 +397,6 @@ def docstrings() -> Iterator[str]:
 
 
 def test_docstrings_state_and_do_not_ask() -> None:
-    words = [word.lower() for text in docstrings() for word in re.findall(r"[\w'’]+", text)]
-    asked = sum(word in RIDDLES for word in words)
-    assert 1000 * asked / len(words) <= MOST, f"{asked} of {len(words)} words"
+    text = " ".join(docstrings()).lower()
+    asked, words = len(RIDDLES.findall(text)), len(text.split())
+    assert 1000 * asked / words <= MOST, f"{asked} of {words} words"

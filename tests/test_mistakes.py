@@ -155,7 +155,7 @@ def test_a_path_is_an_embedded_database(tmp_path: Path) -> None:
 def test_a_blocking_call_inside_a_running_loop_is_logged_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop_guard, "told", False)
+    monkeypatch.setattr(loop_guard, "warned", False)
 
     async def mistaken() -> None:
         with Client() as client:

@@ -20,8 +20,8 @@ class KronmemPlugin(Plugin):
     """Durable memory of one `agent_id` for AG2 agents; the same id means the same memory, in every process.
 
     Once a turn, the memories that fit the user's words are looked up; each model call of the turn sees them right
-    before those words, and the history never does. `capture` stores after the turn what the user states, also when the
-    model failed, and what the agent decides when it did not ("auto"; "user": the former alone; "all": both whole
+    before those words, and the history never does. `capture` stores after the turn the user's statements, also when the
+    model failed, and the agent's decisions when it did not ("auto"; "user": the former alone; "all": both whole
     messages; False; or a function from a text to the texts worth keeping, awaitable or not, called with `role=` if it
     has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none;
     `["recall"]`: only that). `agent_id` and
@@ -68,7 +68,7 @@ class MemoryMiddleware(BaseMiddleware):
         self._turns = turns
         self._turn: Turn | None = None
         self._words, self._block = "", ""
-        self._told: tuple[str, ...] = ()
+        self._before: tuple[str, ...] = ()
 
     async def on_turn(self, call_next: AgentTurn, event: BaseEvent, context: Context) -> ModelResponse:
         """Look up once, let the agent work, store the words and the answer."""
@@ -78,7 +78,7 @@ class MemoryMiddleware(BaseMiddleware):
             answer = await call_next(event, context)
         finally:  # not before: the turn would recall its own words
             await turn.keep(Utterance(words, "user", "user"))
-        await turn.keep(Utterance(clean_words(answer.content or ""), "assistant", "assistant", before=self._told))
+        await turn.keep(Utterance(clean_words(answer.content or ""), "assistant", "assistant", before=self._before))
         return answer
 
     async def on_llm_call(self, call_next: LLMCall, events: Sequence[BaseEvent], context: Context) -> ModelResponse:
@@ -86,7 +86,7 @@ class MemoryMiddleware(BaseMiddleware):
         if self._turn is not None:  # the first call: its events are the prompt
             turn, self._turn = self._turn, None
             self._block = await turn.block(self._words, map(_text, events))
-            self._told = tuple(words for event in events if (words := words_of(event)))[-MAX_BEFORE:]
+            self._before = tuple(words for event in events if (words := words_of(event)))[-MAX_BEFORE:]
         places = [at for at, event in enumerate(events) if words_of(event)]
         if not self._block or not places:
             return await call_next(events, context)

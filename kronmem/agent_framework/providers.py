@@ -85,8 +85,8 @@ class KronmemHistoryProvider(HistoryProvider):
         count = _count(await store.get(name))
         numbers = range(max(0, count - self._most), count)
         # A key that a killed run claimed and never wrote has no value.
-        found = await values_of(store, [f"{name}.{number}" for number in numbers])
-        return [message for record in found if (message := self._message(record)) is not None]
+        records = await values_of(store, [f"{name}.{number}" for number in numbers])
+        return [message for record in records if (message := self._message(record)) is not None]
 
     async def save_messages(
         self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -137,8 +137,8 @@ def _ids(messages: Sequence[Message], kind: str) -> set[str | None]:
 class KronmemContextProvider(ContextProvider):
     """Durable memory of one `agent_id` for Agent Framework; the same id means the same memory, in every process.
 
-    Before a run, the memories that fit the user's words are shown to the model for that run only. `capture` stores what
-    the user states before the model is asked, and what the agent decides after it ("auto"; "user": the former alone;
+    Before a run, the memories that fit the user's words are shown to the model for that run only. `capture` stores
+    the user's statements before the model is asked, and the agent's decisions after it ("auto"; "user": only those;
     "all": both whole messages; False; or a function from a text to the texts worth keeping, awaitable or not, called
     with `role=` if it has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none;
     `["recall"]`: only that).
@@ -180,14 +180,14 @@ class KronmemContextProvider(ContextProvider):
         """Show the block and the tools to the model of this run, then store the user's words."""
         if self._tools:
             context.extend_tools(self.source_id, self._tools)
-        turn, said = self._turns.begin(), _newest(context.input_messages)
+        turn, question = self._turns.begin(), _newest(context.input_messages)
         prompt = [message.text for message in context.get_messages(include_input=True)]
-        if block := await turn.block("\n".join(clean_words(message.text) for message in said), prompt):
+        if block := await turn.block("\n".join(clean_words(message.text) for message in question), prompt):
             context.extend_messages(self, [Message("user", [block])])
         # After the recall, so that a run does not recall its own words; here, because a run that fails or a stream
         # that is left early never comes to after_run.
-        for message in said:
-            # A message that the caller gave an id keeps it: passed in again, it is not said again.
+        for message in question:
+            # A message that the caller gave an id keeps it: passed in again, it is not a new one.
             place = {"message": message.message_id} if message.message_id else {}
             await turn.keep(Utterance(clean_words(message.text), message.author_name or "user", "user", place))
 
@@ -198,8 +198,8 @@ class KronmemContextProvider(ContextProvider):
         words = clean_words(context.response.text) if context.response is not None else ""
         if words:
             name = getattr(agent, "name", None) or "assistant"
-            told = [one for one in context.get_messages(include_input=True) if one.role == "user"]
-            before = tuple(clean_words(message.text) for message in told[-MAX_BEFORE:])
+            messages = [one for one in context.get_messages(include_input=True) if one.role == "user"]
+            before = tuple(clean_words(message.text) for message in messages[-MAX_BEFORE:])
             await self._turns.begin().keep(Utterance(words, name, "assistant", before=before))
 
     async def close(self) -> None:
@@ -209,5 +209,5 @@ class KronmemContextProvider(ContextProvider):
 
 def _newest(messages: Sequence[Message]) -> list[Message]:
     """The last messages of the user in a row: a caller may pass a whole conversation as the input of a run."""
-    said = dropwhile(lambda message: message.role != "user", reversed(messages))
-    return [*takewhile(lambda message: message.role == "user", said)][::-1]
+    newest = dropwhile(lambda message: message.role != "user", reversed(messages))
+    return [*takewhile(lambda message: message.role == "user", newest)][::-1]

@@ -39,7 +39,7 @@ def strip(context: ChatCompletionContext) -> None:
 
 
 async def context_messages(context: ChatCompletionContext) -> Sequence[LLMMessage]:
-    """All messages; a view of them may hold some that nobody said ("Skipped 7 messages.")."""
+    """All messages; a view of them may hold some that no agent sent ("Skipped 7 messages.")."""
     stored = _stored(context)
     return await context.get_messages() if stored is None else stored
 
@@ -57,8 +57,8 @@ def question(messages: Sequence[LLMMessage]) -> str:
     """
     backwards = (message for message in reversed(messages) if not is_injected(message))
     newest = dropwhile(lambda message: not isinstance(message, UserMessage), backwards)
-    said = takewhile(lambda message: isinstance(message, UserMessage), newest)
-    questions = [as_question(clean_words(words(message))) for message in said]
+    turn = takewhile(lambda message: isinstance(message, UserMessage), newest)
+    questions = [as_question(clean_words(words(message))) for message in turn]
     return "\n".join(part for part in questions if part)[:MAX_QUESTION_CHARS].strip()
 
 
@@ -100,8 +100,8 @@ class View:
             kept = [one for one in stored if not any(one is block for block in ours)]
             stored[:] = kept
 
-    def _with_blocks(self, found: Sequence[LLMMessage]) -> list[LLMMessage]:
-        shown = list(found)
+    def _with_blocks(self, messages: Sequence[LLMMessage]) -> list[LLMMessage]:
+        shown = list(messages)
         for before, block in self.blocks.values():
             same = [at for at, one in enumerate(shown) if one is before]
             # Somebody else's context may hand out copies.
@@ -113,9 +113,9 @@ class View:
 
 def _view(context: ChatCompletionContext) -> View:
     """The view of a context, which its `get_messages` shows from the first block on."""
-    found: object = getattr(vars(context).get("get_messages"), "kronmem_view", None)
-    if isinstance(found, View):
-        return found
+    installed: object = getattr(vars(context).get("get_messages"), "kronmem_view", None)
+    if isinstance(installed, View):
+        return installed
     view = View(context.get_messages)
 
     async def get_messages() -> list[LLMMessage]:
@@ -133,8 +133,8 @@ def _is_cheap(context: ChatCompletionContext) -> bool:
 
 def _stored(context: ChatCompletionContext) -> list[LLMMessage] | None:
     # Every context of autogen-core keeps its messages here.
-    found: object = getattr(context, "_messages", None)
-    return cast("list[LLMMessage]", found) if isinstance(found, list) else None
+    messages: object = getattr(context, "_messages", None)
+    return cast("list[LLMMessage]", messages) if isinstance(messages, list) else None
 
 
 def _newest(messages: Sequence[LLMMessage]) -> LLMMessage | None:
@@ -155,10 +155,10 @@ USER = "user"
 
 
 class ContextCapture:
-    """Stores what is said in the contexts of one memory's agents.
+    """Stores the messages in the contexts of one memory's agents.
 
-    The words alone make the id of a memory, so several agents that hear the same sentence store it once. Of a context
-    that is new here only the newest words are read: those before were captured where they were said, and may have been
+    The words alone make the id of a memory, so several agents that get the same sentence store it once. Of a context
+    that is new here only the newest words are read: those before were captured where they were sent, and may have been
     forgotten since.
     """
 
@@ -176,8 +176,8 @@ class ContextCapture:
         if messages:
             self._last[context] = messages[-1]
         for at, message in enumerate(messages[len(messages) - len(new) :], len(messages) - len(new)):
-            if said := _utterance(message, messages[max(0, at - MAX_BEFORE) : at]):
-                await self._capture.take(memory, said)
+            if utterance := _utterance(message, messages[max(0, at - MAX_BEFORE) : at]):
+                await self._capture.take(memory, utterance)
 
 
 def _since(messages: Sequence[LLMMessage], last: LLMMessage | None) -> list[LLMMessage]:

@@ -101,10 +101,10 @@ def _json_text(inner: object) -> str:
 def _object(text: str) -> dict[str, JsonValue] | None:
     """The object in the text; None where it is other JSON, or no longer JSON after the user's redaction."""
     try:
-        found: object = json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, JsonValue]", found) if isinstance(found, dict) else None
+    return cast("dict[str, JsonValue]", value) if isinstance(value, dict) else None
 
 
 # The config of a dumped memory: its arguments, and the variable that holds the key; never a key, never a password.
@@ -113,7 +113,7 @@ def _object(text: str) -> dict[str, JsonValue] | None:
 class KronMemoryConfig(BaseModel):
     """The arguments of a `KronMemory`, and the environment variable that holds the key where one is needed."""
 
-    # A misspelt field would widen the scope in silence, so it is refused; and a key that somebody wrote into a
+    # A misspelt field would widen the scope in silence, so it is refused; and a key that a caller wrote into a
     # config by hand must not be shown by that very refusal.
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -139,8 +139,8 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
 
     `agent_id` and `session_id` may be callables, asked at every call in the caller's context: one object then serves
     many users. It writes to `agent_id` and reads from it and from the agents in `read_from`; with a `session_id`, its
-    own reads, writes and `clear` are within that session. With `capture` it also stores what users state and the
-    agent decides ("auto"; "user", "all" or a function, as in the other packs), read from the model context when the
+    own reads, writes and `clear` are within that session. With `capture` it also stores statements of users and
+    decisions of the agent ("auto"; "user", "all" or a function, as in the other packs), read from the context when the
     agent is asked; the last answer of a chat is stored when it goes on. `timeout` is how many seconds a call may
     take. Nothing is opened before the first call, and `close` releases only a client opened here: one passed in stays
     open. May be used from one event loop after another.
@@ -203,17 +203,17 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         Never raises and never takes longer than `timeout`: a memory that fails is logged once (logger "kronmem"),
         the result is empty, and AutoGen emits no MemoryQueryEvent for the turn. Cancellation propagates.
         """
-        found: list[MemoryContent] = []
+        shown: list[MemoryContent] = []
         budget = TimeBudget(self._memory.timeout)
         try:
             warm_up(self.agent_memory)
             await load_engine_for(self.agent_memory.client)  # before the deadline begins
-            found = await budget.spend(partial(self._inject, model_context), last=self._captured is None)
+            shown = await budget.spend(partial(self._inject, model_context), last=self._captured is None)
             if self._captured is not None:  # after the recall: a turn does not recall its own words
                 await budget.spend(partial(self._captured.take, model_context), last=True)
         except Exception as error:  # noqa: BLE001 -- AutoGen lets an exception from here end the whole run
             self._log.failed(error)
-        return UpdateContextResult(memories=MemoryQueryResult(results=found))
+        return UpdateContextResult(memories=MemoryQueryResult(results=shown))
 
     async def _inject(self, context: ChatCompletionContext) -> list[MemoryContent]:
         await injection.show(context, self, "")  # first: one user's block is not shown to the next
@@ -225,9 +225,9 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         prompt = Prompt(await injection.prompt(context))
         hits = await recall_for_turn(memory, asked, self._limit, self._echoes, prompt, self._threshold)
         text = memory.block(hits)
-        found = [as_content(hit) for hit in hits]
+        contents = [as_content(hit) for hit in hits]
         self._log.succeeded()
-        return found if await injection.show(context, self, text) else []
+        return contents if await injection.show(context, self, text) else []
 
     # ── called by users ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -268,7 +268,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
         await self.agent_memory.clear()
 
     async def close(self) -> None:
-        """Release the connections opened here. Nothing is deleted, and a later call opens anew."""
+        """Release the connections opened here. Nothing is deleted, and a later call opens them again."""
         await self._memory.close()
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -276,7 +276,7 @@ class KronMemory(Memory, Component[KronMemoryConfig]):
     def tools(self, prefix: str = "", *, only: Iterable[str] = TOOL_NAMES) -> list[BaseTool[Any, Any]]:
         """Make remember, recall and forget for a model, or `only` some of them by name.
 
-        `prefix` tells several memories of one agent apart.
+        `prefix` separates several memories of one agent.
         For mypy write `tools=[*memory.tools()]`: AssistantAgent asks for a list that could hold functions too.
         """
         from kronmem.agentchat.tools import ForgetTool, RecallTool, RememberTool  # they are made of a memory
@@ -361,6 +361,6 @@ async def until_cancelled(work: Coroutine[object, object, T], token: Cancellatio
 
 
 def _forget(task: asyncio.Task[object]) -> None:
-    """Take the result of a task that nobody waits for, or asyncio would complain of an exception never retrieved."""
+    """Take the result of a task that is not awaited, or asyncio would complain of an exception never retrieved."""
     if not task.cancelled():
         task.exception()

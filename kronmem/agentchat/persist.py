@@ -30,7 +30,7 @@ from kronmem.packs.message_log import Awaited, Change, ChangeLog, differences
 TIMEOUT = 2.0
 """Seconds that a message may wait for its saving: as long as for a recall."""
 PAUSES = (0.05, 0.4, 3.0)
-"""Seconds between further saves while nothing new is told of: a team has taken in its message after the first of them,
+"""Seconds between further saves while no message is emitted: a team has taken in its message after the first of them,
 on a busy machine later, and a model may think for longer than that. A save that finds no change writes nothing."""
 
 JsonObject = dict[str, JsonValue]
@@ -81,7 +81,7 @@ class StateSaver:
     async def save_quietly(self) -> None:
         """Save on the way: a failure is logged once, and a store that hangs is not waited for at every message.
 
-        `behind` tells whether this has still to be made up for.
+        `behind` is true while a failed save has still to be made up for.
         """
         self.behind = True
         if not self._one.locked() and not self._writing.locked():
@@ -111,7 +111,7 @@ class StateSaver:
         await to_thread.run_sync(alone, abandon_on_cancel=True)
 
     def _store(self, new: JsonObject) -> None:
-        """Write the changes and note them, also when nobody waits for it any more."""
+        """Write the changes and note them, also when the caller no longer waits."""
         if self._journal.begun:
             self._journal.append(list(differences(self._saved, new)))
         else:
@@ -122,10 +122,10 @@ class StateSaver:
 
 @asynccontextmanager
 async def watching(team: Stateful, saver: StateSaver) -> AsyncGenerator[None]:
-    """Save after every message that the team or the agent tells of, and once more when it has grown quiet."""
+    """Save after every message that the team or the agent emits, and once more when none has followed."""
     quiet = _Quiet(saver)
     stream = "on_messages_stream" if hasattr(team, "on_messages_stream") else "run_stream"
-    before = {name: own for name, own in vars(team).items() if name == stream}  # somebody else's, or of another key
+    before = {name: own for name, own in vars(team).items() if name == stream}  # another caller's, or of another key
     setattr(team, stream, _saving(getattr(team, stream), quiet))  # AutoGen calls its own methods, and so this one
     try:
         yield
@@ -146,7 +146,7 @@ def _saving(stream: Callable[..., AsyncGenerator[Any]], quiet: _Quiet) -> Callab
 
 
 class _Quiet:
-    """Saves at once, and again a moment later: a team tells of a message before all its members have it."""
+    """Saves at once, and again a moment later: a team emits a message before all its members have it."""
 
     def __init__(self, saver: StateSaver) -> None:
         self._saver = saver
@@ -200,7 +200,7 @@ def persisted(
 
 @asynccontextmanager
 async def _persisted(state: AsyncState | State, key: str, team: Stateful, timeout: float) -> AsyncGenerator[None, None]:
-    saver = StateSaver(team, state, key, timeout, lambda saved: told_once(without_memories(saved)))
+    saver = StateSaver(team, state, key, timeout, lambda saved: without_received(without_memories(saved)))
     saved = await saver.read()
     if saved is not None:
         await team.load_state(saved)
@@ -222,7 +222,7 @@ def without_memories(value: JsonValue) -> JsonValue:
     return value
 
 
-def told_once(value: JsonValue) -> JsonValue:
+def without_received(value: JsonValue) -> JsonValue:
     """A team's state in which no agent has a message both in its model's context and in its buffer.
 
     AutoGen empties the buffer when the agent has answered: saved during a turn and loaded again, the agent would hear
@@ -232,23 +232,23 @@ def told_once(value: JsonValue) -> JsonValue:
         return value
     return {
         **value,
-        "agent_states": {name: _told_once(one, _results_told_by(name, agents)) for name, one in agents.items()},
+        "agent_states": {name: _without_received(one, _tool_results_of(name, agents)) for name, one in agents.items()},
     }
 
 
-def _told_once(agent: JsonValue, results: list[JsonValue]) -> JsonValue:
+def _without_received(agent: JsonValue, results: list[JsonValue]) -> JsonValue:
     if not isinstance(agent, dict):
         return agent
     match agent:
         case {"message_buffer": list(buffer), "agent_state": {"llm_context": {"messages": list(context)}}}:
-            return {**agent, "message_buffer": buffer[_heard(buffer, _unanswered(context, results)) :]}
+            return {**agent, "message_buffer": buffer[_overlap(buffer, _unanswered(context, results)) :]}
         case {"agent_state": dict(inner)}:  # a team within the team
-            return {**agent, "agent_state": told_once(inner)}
+            return {**agent, "agent_state": without_received(inner)}
         case _:
             return agent
 
 
-def _results_told_by(name: str, agents: Mapping[str, JsonValue]) -> list[JsonValue]:
+def _tool_results_of(name: str, agents: Mapping[str, JsonValue]) -> list[JsonValue]:
     """The results of an agent's tools in the history of its team, which holds those of finished turns only."""
     histories = [one.get("message_thread") for one in agents.values() if isinstance(one, dict)]
     return [
@@ -267,29 +267,29 @@ def _unanswered(context: Sequence[JsonValue], results: list[JsonValue]) -> list[
     A turn ends with an answer, or with the results of its tools: those look the same while the model still thinks
     about them, but are not among `results` then.
     """
-    heard = list[JsonValue]()
+    received = list[JsonValue]()
     for one in context:
         match one:
             case {"type": "UserMessage", "content": content}:
-                heard.append(content)
+                received.append(content)
             case {"type": "AssistantMessage", "content": str()}:  # an answer; a call of tools is a list
-                heard.clear()
+                received.clear()
             case {"type": "FunctionExecutionResultMessage", "content": content} if content in results:
                 results.remove(content)  # once each: some models give every call the same id
-                heard.clear()
+                received.clear()
             case _:
                 pass
-    return heard
+    return received
 
 
-def _heard(buffer: Sequence[JsonValue], heard: Sequence[JsonValue]) -> int:
-    """How many messages at the beginning of the buffer are the last ones that were heard."""
-    said = [one.get("content") for one in buffer if isinstance(one, dict)]
-    return next((count for count in range(len(said), 0, -1) if said[:count] == heard[-count:]), 0)
+def _overlap(buffer: Sequence[JsonValue], received: Sequence[JsonValue]) -> int:
+    """How many messages at the beginning of the buffer are the last ones that were received."""
+    contents = [one.get("content") for one in buffer if isinstance(one, dict)]
+    return next((count for count in range(len(contents), 0, -1) if contents[:count] == received[-count:]), 0)
 
 
 def _is_injected(value: JsonValue) -> bool:
-    """A block in a model's context, or the event that told of it in a team's history."""
+    """A block in a model's context, or the event about it in a team's history."""
     if not isinstance(value, dict):
         return False
     content = value.get("content")

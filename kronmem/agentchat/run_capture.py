@@ -41,21 +41,21 @@ async def remember_run(
     tool_output: bool = False,
     ttl_days: int | None = None,
 ) -> int:
-    """Store what a finished run leaves to remember; the answer is how many memories that makes.
+    """Store the statements and decisions of a finished run; the answer is how many memories that makes.
 
-    By default that is what users state and agents decide, as with `capture="auto"` elsewhere. `extract` finds other
+    By default those of users and of agents, as with `capture="auto"` elsewhere. `extract` finds other
     texts in one message: `extract_facts` (durable facts alone) or `ModelExtractor(model_client)`.
     `sources` limits the speakers that are read. With `tool_output` the answers of tools are read too, and the pages
-    that agents saw. `ttl_days` is the lifetime of what is stored. The same result twice is stored once. If the
+    that agents saw. `ttl_days` is the lifetime of these memories. The same result twice is stored once. If the
     extraction fails nothing is stored.
     """
     check_ttl_days(ttl_days)
     rules, spoken = CaptureRules(extract or "auto"), list(_messages(result, sources, tool_output))
     facts: dict[str, _RunMemory] = {}
-    for at, said in enumerate(spoken):
-        for text in await _found(rules, said, spoken[:at]):
+    for at, message in enumerate(spoken):
+        for text in await _texts(rules, message, spoken[:at]):
             if text.strip():
-                facts.setdefault(text.casefold(), _RunMemory(text, said))
+                facts.setdefault(text.casefold(), _RunMemory(text, message))
     for fact in facts.values():
         with suppress(ConflictError):  # forgotten since: it stays so
             await _store(memory, fact, ttl_days)
@@ -87,7 +87,7 @@ class _RunMessage:
 @dataclass(frozen=True)
 class _RunMemory:
     text: str
-    said: _RunMessage
+    message: _RunMessage
 
 
 def _messages(result: TaskResult, sources: Container[str] | None, tool_output: bool) -> Iterator[_RunMessage]:
@@ -103,10 +103,10 @@ _places: dict[int, str] = {}
 
 
 def _place(message: object) -> str:
-    """The id of a message; before AutoGen 0.5 it has none, and is told from others by being the same object."""
-    found = getattr(message, "id", None)
-    if isinstance(found, str):
-        return found
+    """The id of a message; before AutoGen 0.5 it has none, and object identity decides."""
+    own = getattr(message, "id", None)
+    if isinstance(own, str):
+        return own
     if id(message) not in _places:
         _places[id(message)] = uuid.uuid4().hex
         weakref.finalize(message, _places.pop, id(message), None)
@@ -126,25 +126,25 @@ def _text(message: object, tool_output: bool) -> str:
     return ""
 
 
-async def _found(rules: CaptureRules, said: _RunMessage, earlier: Sequence[_RunMessage]) -> Texts:
-    before = tuple(one.text for one in earlier if one.source != said.source)
+async def _texts(rules: CaptureRules, message: _RunMessage, earlier: Sequence[_RunMessage]) -> Texts:
+    before = tuple(one.text for one in earlier if one.source != message.source)
     # Asked for, the output of tools is read by the rules for a user: it states, and decides nothing.
-    role: Role = "user" if said.is_output and not rules.waits else said.role
-    found = rules.find(Utterance(said.text, said.source, role, before=before))
-    return await found if isinstance(found, Awaitable) else found
+    role: Role = "user" if message.is_output and not rules.waits else message.role
+    texts = rules.find(Utterance(message.text, message.source, role, before=before))
+    return await texts if isinstance(texts, Awaitable) else texts
 
 
 async def _store(memory: KronMemory, fact: _RunMemory, ttl_days: int | None) -> None:
-    said, kind = fact.said, fact.text.memory_type if isinstance(fact.text, Fact) else "fact"
-    parts = [memory.agent_id, memory.session_id or "", said.place, said.source, fact.text]
+    message, kind = fact.message, fact.text.memory_type if isinstance(fact.text, Fact) else "fact"
+    parts = [memory.agent_id, memory.session_id or "", message.place, message.source, fact.text]
     name = "\n".join(parts if kind == "fact" else [*parts, kind])  # the ids of 0.2, which knew facts alone
     await memory.agent_memory.remember_later(
         str(fact.text),
         kind,
         # "speaker" is named in prompts as the origin; "source" is AutoGen's word for it.
-        metadata={"source": said.source, "speaker": said.source, "message_type": said.message_type},
+        metadata={"source": message.source, "speaker": message.source, "message_type": message.message_type},
         memory_id=str(uuid.uuid5(_NAMESPACE, name)),
-        role=said.role,
+        role=message.role,
         ttl_days=ttl_days,
     )
 

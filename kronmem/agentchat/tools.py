@@ -23,14 +23,14 @@ from kronmem.packs.toolset import DESCRIPTIONS, ToolCoroutine, ToolName, tool_na
 
 
 class _Args(BaseModel):
-    """The arguments that a model sends; what it invents is passed on, to be answered with a word about it."""
+    """The arguments that a model sends; unknown ones are passed on, to be answered with an error."""
 
     model_config = ConfigDict(extra="allow")
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         made = handler(schema)
-        handler.resolve_ref_schema(made).pop("additionalProperties", None)  # a model is told of no others
+        handler.resolve_ref_schema(made).pop("additionalProperties", None)  # a model is shown no others
         return made
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from kronmem import fork_safety
 
 ROLES = ("user", "assistant", "tool")
-"""Who can have said a memory: the roles of the chat protocols whose words are remembered."""
+"""The speakers of a memory: the roles of the chat protocols whose words are remembered."""
 
 RESERVED = "kronmem"
 """The one metadata key kept for data that a service has no field for: the client's id, our types, tags."""

@@ -41,7 +41,7 @@ def _show(agent: ConversableAgent, block: str | None) -> None:
 
 
 class MemoryAgent(ConversableAgent):
-    """A ConversableAgent that recalls before it replies, and keeps of its messages what `attach_memory` keeps.
+    """A ConversableAgent that recalls before it replies, and captures its messages as `attach_memory` does.
 
     Without `memory` it uses the default store of this machine or environment, as `Client().agent(agent_id)` does; all
     agents of a process share one client for it, and `close` gives it back. `memory_query` also puts the memories about
@@ -163,7 +163,7 @@ class MemoryAgent(ConversableAgent):
 def _check_one(memory: AgentMemory | None, agent_id: str | Callable[[], str] | None) -> None:
     """It must be clear which memory it is."""
     if memory is None and agent_id is None:
-        raise ConfigError("MemoryAgent needs memory= or agent_id=: whose memory is it?")
+        raise ConfigError("MemoryAgent needs memory= or agent_id=")
     if memory is None or agent_id is None:
         return
     check_blocking(memory)
@@ -183,14 +183,14 @@ def take_client() -> Client:
     made = Client()
     with _lock:
         client, users = _shared.get(made.store, (made, 0))
-        if client.closed:  # by somebody who took it for their own
+        if client.closed:  # by a caller who took it for their own
             client, users = made, 0
         _shared[made.store] = (client, users + 1)
         return client
 
 
 def give_back(client: Client) -> None:
-    """Close the client when nobody uses it any more."""
+    """Close the client when its last user has closed."""
     with _lock:
         shared, users = _shared.get(client.store, (None, 0))
         if shared is client:

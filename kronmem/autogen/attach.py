@@ -133,7 +133,7 @@ def attach_memory(
 
     Before each reply the memories that fit the last human or peer text are shown to the model, those of the agents in
     `read_from` (ids, or memories of the same store) among them. Of the messages that the agents send and receive,
-    `capture` keeps what the user states and what an agent with a model decides or commits to ("auto"; "user": the
+    `capture` keeps statements of the user, and decisions and commitments of an agent with a model ("auto"; "user": the
     former alone; "all": every message of at least `min_length` characters; False: nothing; or a function from a text to
     the texts worth keeping, called with `role=` if it has that parameter). They are on disk before the chat goes on,
     for `ttl_days` if given. A reply waits for memory at most `timeout` seconds; memory that fails is logged once and
@@ -158,7 +158,7 @@ def attach(
     ttl_days: int | None,
     listens: bool = True,
 ) -> Attachment:
-    """The same without any I/O, for constructors; without `listens` the agent reports itself what it receives."""
+    """The same without any I/O, for constructors; without `listens` the agent reports received messages itself."""
     check_blocking(memory)
     check_limits(limit, timeout)
     rules = capture_rules(capture, check_ttl_days(ttl_days), min_length=min_length, awaits=False)
@@ -205,7 +205,7 @@ def _check_memory(memory: AgentMemory, agents: Iterable[ConversableAgent]) -> No
 
 
 def _is_kept(message: Message | str, sender: Agent) -> bool:
-    """Whether the agent whose words these are keeps them itself, when it sends them."""
+    """Whether the agent that wrote these words keeps them itself, when it sends them."""
     keeping = _attached.get(speaker_of(message, sender), {}).get("capture")  # type: ignore[call-overload] # an agent of another kind is no key of it
     return keeping is not None and keeping() is not None
 

@@ -12,7 +12,7 @@ from kronmem.autogen.messages import Chat, Message, chat_of, words
 from kronmem.packs.capture import MAX_BEFORE, Capture, Role, Utterance
 
 NOTHING = Utterance("", "", "user")
-"""Of a message that AutoGen replays: it was captured when it was said, and may have been forgotten since."""
+"""Of a message that AutoGen replays: it was captured when it was sent, and may have been forgotten since."""
 _tickets: ContextVar[list[tuple[Capture, int]] | None] = ContextVar("kronmem_tickets", default=None)
 """The messages that this task has handed over and not yet waited for; None where chats are not awaited."""
 
@@ -57,13 +57,13 @@ def _is_resent(message: Message | str, sender: Agent) -> bool:
 
 
 def speaker_of(message: Message | str, sender: Agent) -> Agent:
-    """The agent whose words these are: a manager only passes on those of a member."""
+    """The agent that wrote these words: a manager only passes on those of a member."""
     group, name = group_of(sender), message.get("name") if isinstance(message, dict) else None
     return next((agent for agent in group.agents if agent.name == name), sender) if group else sender
 
 
 def _others(earlier: Sequence[Message], speaker: str) -> tuple[str, ...]:
-    """The latest words of the others: in a group messages carry a name, between two agents the role tells."""
+    """The latest words of the others: in a group messages carry a name, between two agents the role decides."""
     return tuple(words(one) for one in earlier[-MAX_BEFORE:] if speaker not in (one.get("name"), one.get("role")))
 
 

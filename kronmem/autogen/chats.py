@@ -122,7 +122,7 @@ class ChatSaver:
         return any(one.length for one in self._stored.values()) and self._state.get(self.key) is not None
 
     def rewrite(self) -> None:
-        """Store the whole chat in place of the saved one, whose entries `remove_replaced` removes."""
+        """Store the whole chat in place of the saved one; `remove_replaced` removes its entries."""
         lists, chat = self._lists(), find_chat(*self.parties)
         chat_id = chat.id if chat is not None else self.chat_id
         self._journal.begin([_change(place, 0, messages) for place, messages in lists.items()], {"chat": chat_id})
@@ -285,7 +285,7 @@ class _SavedChat:
     resumed: Resumed = Resumed()
 
     def note(self, resumed: Resumed, chat_id: str) -> None:
-        """Take the lists of the agents for what is stored."""
+        """Take the lists of the agents as the stored ones."""
         self.resumed, self.saver.chat_id = resumed, chat_id
         set_chat(Chat(chat_id, resumed=bool(resumed)), *self.saver.parties)
         self.saver.resumed()

@@ -47,8 +47,8 @@ def explain(error: ImportError, version: Callable[[str], str | None] = installed
             f"directory, and removing one breaks the others ({error}). Run: {REPAIR}"
         )
     for name in ("pyautogen", "ag2"):
-        if found := version(name):
-            return f"classic AutoGen is not installed: {name} {found} no longer ships `import autogen`. Run: {FIX}"
+        if release := version(name):
+            return f"classic AutoGen is not installed: {name} {release} no longer ships `import autogen`. Run: {FIX}"
     return 'classic AutoGen (`import autogen`) is not installed. Run: pip install "kronmem[autogen]"'
 
 
@@ -62,8 +62,8 @@ Team: TypeAlias = "Agent | GroupChat | Iterable[Team]"
 
 def group_of(team: object) -> GroupChat | None:
     """The group chat that this is, or that this manager runs."""
-    found = getattr(team, "groupchat", team)
-    return found if isinstance(found, GroupChat) else None
+    chat = getattr(team, "groupchat", team)
+    return chat if isinstance(chat, GroupChat) else None
 
 
 def members(team: Team) -> list[ConversableAgent]:
@@ -147,6 +147,6 @@ def _function(wrapped: Wrapped, name: str) -> Callable[..., Any]:
     return made
 
 
-def _wrapped(found: object) -> Wrapped | None:
-    inner = getattr(found, "kronmem_wrapped", None)
+def _wrapped(function: object) -> Wrapped | None:
+    inner = getattr(function, "kronmem_wrapped", None)
     return inner if isinstance(inner, Wrapped) else None

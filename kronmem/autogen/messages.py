@@ -19,7 +19,7 @@ Message = dict[str, Any]
 _TOOL_KEYS = ("tool_calls", "function_call", "tool_responses")
 _FAREWELL = re.compile(r"\s*\bTERMINATE\b\W*$")
 _CARRYOVER = re.compile(r"\nContext: \n.*", re.DOTALL)
-"""AutoGen appends the summaries of earlier chats like this: nobody said them in this one."""
+"""AutoGen appends the summaries of earlier chats like this: they are no messages of this one."""
 _CODE_OUTPUT = "exitcode: "
 
 
@@ -37,8 +37,8 @@ def words(message: Message | str) -> str:
         message = {"content": message}
     if is_traffic(message):
         return ""
-    said = _FAREWELL.sub("", clean_words(_content(message.get("content")))).strip()
-    return "" if said == "None" else said  # group chats write the absent text of a tool call like that
+    text = _FAREWELL.sub("", clean_words(_content(message.get("content")))).strip()
+    return "" if text == "None" else text  # group chats write the absent text of a tool call like that
 
 
 def text(message: Mapping[str, object]) -> str:
@@ -60,14 +60,14 @@ def question(messages: Sequence[Message], own_name: str) -> tuple[int, str] | No
     """The newest words of a human or a peer as a query, after their position."""
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
-        if message.get("role", "user") == "user" and message.get("name") != own_name and (said := words(message)):
-            return at, as_question(said)
+        if message.get("role", "user") == "user" and message.get("name") != own_name and (text := words(message)):
+            return at, as_question(text)
     return None
 
 
 # Which chat a message belongs to: AutoGen gives chats no id, and capture needs one that a resumed chat keeps.
 #
-# A chat that begins gets an id of its own, so that the same words said in a later chat are stored again after `forget`.
+# A chat that begins gets an id of its own, so that the same words in a later chat are stored again after `forget`.
 
 
 @dataclass
@@ -98,7 +98,7 @@ def set_chat(chat: Chat, first: Agent, second: Agent | None = None) -> Chat:
 
 
 def derived_id(names: Iterable[str], begun: str) -> str:
-    """The id of a chat that nobody gave one: who takes part and how it began are the same again when it goes on."""
+    """The id of a chat without a given one: who takes part and how it began are the same again when it goes on."""
     return stable_id(sorted(names), begun).hex[:12]
 
 

@@ -59,7 +59,7 @@ class RecallHook:
         """Insert the block before the words it belongs to.
 
         There, and not at the end: AutoGen looks for calls, code and farewells in the last message, and tool results
-        have to follow their calls. An agent without a model gets nothing, because nobody would read it.
+        have to follow their calls. An agent without a model gets nothing, because it would not read it.
         """
         try:
             return self._enriched(messages)
@@ -100,15 +100,15 @@ class RecallHook:
     async def _prepared_block(self, messages: list[Message]) -> Prepared | None:
         try:
             return await self._prepare(messages)
-        except Exception as error:  # noqa: BLE001 -- nobody to read the block, or no user: the hook does without
+        except Exception as error:  # noqa: BLE001 -- no model to read the block, or no user: the hook does without
             self._log.failed(error)
             return None
 
     async def _prepare(self, messages: list[Message]) -> Prepared | None:
-        found = self._question(messages)
-        if found is None:
+        asked_at = self._question(messages)
+        if asked_at is None:
             return None
-        memory, (at, asked) = self._memory.resolved(), found
+        memory, (at, asked) = self._memory.resolved(), asked_at
         block = self._known(memory, asked, self._is_new_turn(messages, at))
         if block is None:
             block = ""
@@ -127,10 +127,10 @@ class RecallHook:
         return at == len(messages) - 1
 
     def _enriched(self, messages: list[Message]) -> list[Message]:
-        found = self._question(messages)
-        if found is None:
+        asked_at = self._question(messages)
+        if asked_at is None:
             return messages
-        at, asked = found
+        at, asked = asked_at
         block = self._block(self._memory.resolved(), asked, messages, self._is_new_turn(messages, at))
         if not block or any(message.get("content") == block for message in messages):
             return messages
@@ -173,7 +173,7 @@ class RecallHook:
 
 
 class ContextHook(RecallHook):
-    """Shows the memories about one query before everything that was said: for an agent with many users.
+    """Shows the memories about one query before all messages: for an agent with many users.
 
     A system message is one for all of them, and two may be served at the same time.
     """
@@ -186,9 +186,9 @@ class ContextHook(RecallHook):
         return (0, self._query) if messages and self._agent.llm_config else None
 
     def _is_new_turn(self, messages: list[Message], at: int) -> bool:
-        # The query is the same in every turn: what others say tells them apart.
-        found = question(messages, self._agent.name)
-        return found is not None and found[0] == len(messages) - 1
+        # The query is the same in every turn: the messages of others distinguish them.
+        asked_at = question(messages, self._agent.name)
+        return asked_at is not None and asked_at[0] == len(messages) - 1
 
     def _recall(self, memory: AgentMemory, asked: str, messages: list[Message]) -> str:
         return fence_context(memory.inject_context(asked, self._limit), memory.agent_id).replace("```", "'''")

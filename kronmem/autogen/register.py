@@ -100,7 +100,7 @@ def register_team_memory(
         _check_rivals(memory, members(group), executor, _names(only, prefix), prefix)
         callers = check_group(group, callers, executor, add_transitions)
     if not callers:
-        raise ConfigError("no member of the team has an llm_config: nobody could call the tools")
+        raise ConfigError("no member of the team has an llm_config: no agent could call the tools")
     return _register(memory, callers, executor, only, prefix)
 
 
@@ -147,7 +147,7 @@ def _remove(executor: ConversableAgent, name: str) -> None:
     register: Callable[..., None] = executor.register_function
     if "silent_override" in inspect.signature(register).parameters:
         return register({name: None}, silent_override=True)
-    with warnings.catch_warnings():  # of a function that is replaced, which older versions cannot be told to leave out
+    with warnings.catch_warnings():  # of a function that is replaced, which older versions always emit
         warnings.simplefilter("ignore", UserWarning)
         return register({name: None})
 
@@ -165,7 +165,7 @@ def _withdraw(name: str, caller: ConversableAgent, known: list[Tools], tools: To
 
 
 def _needed(name: str, tools: Tools) -> bool:
-    return any(any(one is tools for one in found[name][1]) for found in _offered.values() if name in found)
+    return any(any(one is tools for one in offers[name][1]) for offers in _offered.values() if name in offers)
 
 
 def _connect(
@@ -191,14 +191,14 @@ def _connect(
 
 
 def _replace(executor: ConversableAgent, name: str, tools: Tools) -> None:
-    """Take away tools of the same memory whose client was closed; callers that were offered them get the new ones."""
+    """Remove tools of the same memory with a closed client; callers that were offered them get the new ones."""
     known = _executes(executor, name)
     if known is None or known[1] is tools:
         return
     _remove(executor, name)
-    for found in _offered.values():
-        if name in found:
-            found[name][1][:] = [tools if one is known[1] else one for one in found[name][1]]
+    for offers in _offered.values():
+        if name in offers:
+            offers[name][1][:] = [tools if one is known[1] else one for one in offers[name][1]]
 
 
 def _is_blocking(executor: ConversableAgent, name: str) -> bool:
@@ -242,7 +242,7 @@ def _check_rivals(
 
 def _tools(memory: AnyMemory, executor: ConversableAgent, names: list[str], prefix: str) -> Tools:
     """The tools that this executor runs for this memory, or new ones; `ConfigError` when their names are taken."""
-    found: Tools | None = None
+    tools: Tools | None = None
     for name in tool_names(prefix).values():  # tools of the same memory are shared, whichever of them are offered
         known = _executes(executor, name)
         if name not in names and (known is None or known[0] != memory):
@@ -250,8 +250,8 @@ def _tools(memory: AnyMemory, executor: ConversableAgent, names: list[str], pref
         if (known is not None and known[0] != memory) or (known is None and name in executor.function_map):
             raise _taken(name, known and known[0], executor)
         if known is not None and not known[0].client.closed:
-            found = known[1]
-    return memory_tools(memory, prefix=prefix) if found is None else found
+            tools = known[1]
+    return memory_tools(memory, prefix=prefix) if tools is None else tools
 
 
 def _taken(name: str, memory: AnyMemory | None, agent: ConversableAgent) -> ConfigError:
@@ -273,7 +273,7 @@ def check_group(
     if executor not in group.agents:
         raise ConfigError(f"the executor {executor.name!r} is not in the group chat: add it to GroupChat(agents=…)")
     if not group.func_call_filter and group.speaker_selection_method == "round_robin":
-        raise ConfigError("func_call_filter=False with round_robin hands tool calls to whoever is next: leave it True")
+        raise ConfigError("func_call_filter=False with round_robin hands tool calls to the next speaker: leave it True")
     # An executor with a model of its own calls tools only where it may speak twice in a row.
     callers = [one for one in callers if one is not executor or _may_repeat(group, one)]
     missing = _missing(group, callers, executor)
@@ -337,6 +337,6 @@ def run_in_threads(executor: ConversableAgent, is_blocking: Callable[[str], bool
 
 
 def run_as_before(executor: ConversableAgent) -> None:
-    """Take it away again, unless somebody else has wrapped the method since."""
+    """Remove it again, unless other code has wrapped the method since."""
     if hasattr(vars(executor).get(_METHOD), "kronmem_threads"):
         delattr(executor, _METHOD)

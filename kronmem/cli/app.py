@@ -1,4 +1,4 @@
-"""The commands, gathered. What a command needs is imported when it runs: a help page loads no client."""
+"""The commands, gathered. The modules of a command are imported when it runs: a help page loads no client."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def key_for(url: str | None) -> str | None:
 
 @contextmanager
 def connected(url: str | None, *, patient: bool = False) -> Generator[kronmem.Client, None, None]:
-    """A client for one command. A key in KRONMEM_API_KEY goes to `url` when no KRONMEM_URL says otherwise.
+    """A client for one command. A key in KRONMEM_API_KEY goes to `url` when KRONMEM_URL is not set.
 
     A person waits at the prompt: where nothing listens it is tried again without pauses, unless `patient`.
     """

@@ -46,7 +46,7 @@ class Finding:
 
 
 def run(agent: str | None, url: str | None, db: str | None, json: bool) -> None:
-    """Make every check, and print what was found; exit code 1 when something is broken."""
+    """Make every check, and print the findings; exit code 1 when something is broken."""
     with connection.reported():
         if url and db:
             raise ConfigError("--url and --db are two names for where to look: give one of them")
@@ -135,7 +135,7 @@ def _largest(found: list[AgentInfo]) -> str:
 
 
 def _twins(found: list[AgentInfo]) -> Iterator[Finding]:
-    """Agents of one name, as a race of processes leaves them at Kronvex; nobody deletes the younger ones."""
+    """Agents of one name, as a race of processes leaves them at Kronvex; no server deletes the younger ones."""
     for name in dict.fromkeys(one.name for one in found):
         twins = [one for one in found if one.name == name]
         empty = [one.id for one in twins if not one.memory_count]
@@ -202,7 +202,7 @@ def _mode(path: Path) -> str:
 
 
 def _outbox(client: Client, chosen: settings.Settings) -> Iterator[Finding]:
-    """The memories that wait on this machine, whatever the url: a service may have been used before."""
+    """The memories that wait on this machine, for any url: a service may have been used before."""
     try:
         if chosen.embedded:
             yield _elsewhere(waiting())
@@ -287,7 +287,7 @@ def trouble(claims: list[str], works: Callable[[], str | None]) -> str | None:
 
 
 def promised(found: Mapping[str, str]) -> list[str]:
-    """pyautogen, whose newest releases bring no `import autogen` although everybody installs it for that."""
+    """pyautogen, whose newest releases bring no `import autogen` although it is installed for that."""
     return ["pyautogen"] if "pyautogen" in found else []
 
 

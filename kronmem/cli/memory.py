@@ -266,7 +266,7 @@ def erase(agent: options.Agent, yes: options.Yes = False, url: options.Url = Non
     if not gone.complete:
         printing.note(
             "kronmem: not complete: old bytes may remain, because another process reads the file or the service "
-            "cannot erase; run the command again when nobody reads."
+            "cannot erase; run the command again when no process reads it."
         )
         raise typer.Exit(1)
 

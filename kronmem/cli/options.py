@@ -24,7 +24,7 @@ COMPLETION = 2.0
 
 
 def agent_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The agents whose names begin so, for the shell's completion; none when they cannot be read."""
+    """The agents with names that begin so, for the shell's completion; none when they cannot be read."""
     url = cast("str | None", ctx.params.get("url"))
     try:
         with kronmem.Client(url, api_key=key_for(url), outbox=False, timeout=COMPLETION) as client:

@@ -68,7 +68,7 @@ def _print(kind: str, row: Row) -> None:
 
 @app.command()
 def flush(timeout: options.Timeout = 30.0, url: options.Url = None, json: options.Json = False) -> None:
-    """Deliver now what waits for this service.
+    """Deliver now the memories that wait for this service.
 
     Exit code 1 when some are refused, 3 when some are left. It ends at once, with the cause, when nothing answers.
     """
@@ -118,7 +118,7 @@ def drop(id: options.QueuedId, yes: options.Yes = False, url: options.Url = None
 
 @app.command()
 def retry(url: options.Url = None, json: options.Json = False) -> None:
-    """Queue what the service refused once more; deliver it with `outbox flush`."""
+    """Queue refused memories once more; deliver it with `outbox flush`."""
     with connection.connected(url) as client:
         count = client.outbox.retry_dead()
         printing.as_json({"queued": count}) if json else printing.line(f"Queued {count} again.")
@@ -126,7 +126,7 @@ def retry(url: options.Url = None, json: options.Json = False) -> None:
 
 @app.command()
 def adopt(from_: options.OtherUrl = None, url: options.Url = None, json: options.Json = False) -> None:
-    """Send with the present key what was queued under another one, or for another url."""
+    """Send with the present key memories queued under another one, or for another url."""
     with connection.connected(url) as client:
         if client.in_process:
             raise kronmem.ConfigError("an embedded database has no outbox to send from: pass --url http(s)://service")

@@ -48,7 +48,7 @@ def fields(memory: Memory) -> dict[str, JsonValue]:
 
 
 def kept(memory: Memory) -> set[str]:
-    """The names of what `import` needs to make a memory again: not how it is being delivered."""
+    """The fields that `import` needs to make a memory again: not how it is being delivered."""
     return set(type(memory).model_fields) - {"deduplicated", "may_replace", "queued"}
 
 

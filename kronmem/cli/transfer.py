@@ -356,7 +356,7 @@ def store(source: str, agent: str | None, url: str | None, as_json: bool) -> Non
 
 
 class Import:
-    """Stores the lines of a file, and counts what becomes of them."""
+    """Stores the lines of a file, and counts the outcomes."""
 
     def __init__(self, client: Client, advance: Callable[[int], None]) -> None:
         self._client, self._advance, self._now = client, advance, datetime.now(timezone.utc)

@@ -124,14 +124,14 @@ def history(agent_id: str, memory_id: str, link: Link, timeout: float) -> Flow[l
 
 
 def _versions(agent_id: str, memory_id: str, link: Link, ends: float) -> Flow[list[Memory]]:
-    found: dict[str, Memory] = {}
+    seen: dict[str, Memory] = {}
     after = None
     while True:
         page = yield from exchange(calls.history(agent_id, memory_id, after), link, ends - link.now())
-        new = [memory_json.to_memory(wire, agent_id) for wire in page.memories if wire.id not in found]
-        found |= {one.id: one for one in new}
+        new = [memory_json.to_memory(wire, agent_id) for wire in page.memories if wire.id not in seen]
+        seen |= {one.id: one for one in new}
         if page.next is None:
-            return list(found.values())
+            return list(seen.values())
         if not new:
             raise ReplyError(REPEATED)
         after = page.next
@@ -185,11 +185,11 @@ def _short_clear(agent_id: str, session_id: str | None, before: datetime | None)
 
 def _clear_each(agent_id: str, within: calls.MemoryFilter, link: Link, ends: float) -> Flow[int]:
     walk = Walk(agent_id, within, history=True)
-    found: list[Memory] = []
+    memories: list[Memory] = []
     while not walk.done:
-        found += walk.take((yield from exchange(walk.call(), link, ends - link.now())))
+        memories += walk.take((yield from exchange(walk.call(), link, ends - link.now())))
     deleted = 0
-    for memory in found:
+    for memory in memories:
         # Plainly, without looking for duplicates of each: the walk gave every row there is.
         plainly = replace(calls.forget(agent_id, memory.id), vendor=None)
         try:
@@ -238,8 +238,8 @@ class Walk:
             fresh = [wire for wire in page.memories if wire.id not in self.seen]
             self.seen.update(wire.id for wire in fresh)
             self._turn(page)
-        found = (memory_json.to_memory(wire, self.agent_id) for wire in fresh if self._shown(wire))
-        held = [memory for memory in found if self.within.holds(memory)]
+        memories = (memory_json.to_memory(wire, self.agent_id) for wire in fresh if self._shown(wire))
+        held = [memory for memory in memories if self.within.holds(memory)]
         self.found += len(held)
         return held
 

@@ -64,18 +64,18 @@ def excluded(values: Iterable[str]) -> tuple[str, ...]:
     """Accept the ids of memories that the caller has already: UUIDs, each once."""
     if values == ():
         return ()
-    found = tuple(dict.fromkeys(strings(values, "exclude", of="memory ids")))
-    if len(found) > rules.MAX_EXCLUDED:
-        raise InvalidInputError(f"{len(found)} ids were given to exclude; at most {rules.MAX_EXCLUDED} are allowed")
-    for one in found:
+    ids = tuple(dict.fromkeys(strings(values, "exclude", of="memory ids")))
+    if len(ids) > rules.MAX_EXCLUDED:
+        raise InvalidInputError(f"{len(ids)} ids were given to exclude; at most {rules.MAX_EXCLUDED} are allowed")
+    for one in ids:
         if not isinstance(one, str) or not _UUID.fullmatch(one):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
             shown = repr(one) if isinstance(one, str) else _kind(one)  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
             raise InvalidInputError(f"exclude must hold ids of memories, which are UUIDs, not {shown[:80]}")
-    return found
+    return ids
 
 
 def fill(value: Fill) -> Fill:
-    """Accept what stands around the hits: nothing, everything, or the standing notes."""
+    """Accept the filling around the hits: none, all of it, or the standing notes."""
     if value not in (True, False, "profile"):
         raise InvalidInputError(f'fill must be True, False or "profile", not {value!r}')
     return value if value == "profile" else bool(value)
@@ -121,12 +121,12 @@ def checked_tags(values: Iterable[str]) -> tuple[str, ...]:
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"tags must be a list of strings, not one string: tags=[{values!r}]")
     try:
-        found = tuple(dict.fromkeys(checked_text(tag, "a tag", rules.MAX_TAG) for tag in values))
+        tags = tuple(dict.fromkeys(checked_text(tag, "a tag", rules.MAX_TAG) for tag in values))
     except TypeError:
         raise InvalidInputError("tags must be a list of strings") from None
-    if len(found) > rules.MAX_TAGS:
-        raise InvalidInputError(f"{len(found)} tags were given; at most {rules.MAX_TAGS} are allowed")
-    return found
+    if len(tags) > rules.MAX_TAGS:
+        raise InvalidInputError(f"{len(tags)} tags were given; at most {rules.MAX_TAGS} are allowed")
+    return tags
 
 
 def strings(values: Iterable[T], what: str, of: str = "strings") -> list[T]:
@@ -134,14 +134,14 @@ def strings(values: Iterable[T], what: str, of: str = "strings") -> list[T]:
     if isinstance(values, (str, bytes)):
         raise InvalidInputError(f"{what} must be a list of {of}, not one string: put it into [ ]")
     try:
-        found = iter(values)
+        items = iter(values)
     except TypeError:
         raise InvalidInputError(f"{what} must be a list of {of}, not {type(values).__name__}") from None
-    return list(found)
+    return list(items)
 
 
 def role(value: str | None) -> str | None:
-    """Accept who said a memory, or nobody."""
+    """Accept the speaker of a memory, or None."""
     if value is not None and value not in rules.ROLES:
         shown = repr(value) if isinstance(value, str) else _kind(value)  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"role must be one of {', '.join(rules.ROLES)} or None, not {shown}")
@@ -175,10 +175,10 @@ def aware(value: datetime) -> datetime:
 
     One that the clocks left out in spring is the moment at which they were put forward: all before it comes before.
     """
-    found = value.astimezone(timezone.utc)
-    if value.tzinfo is not None or found.year in (MINYEAR, MAXYEAR) or _local(found) == value.replace(fold=0):
-        return found
-    early, late = found - timedelta(days=1), found + timedelta(days=1)
+    utc = value.astimezone(timezone.utc)
+    if value.tzinfo is not None or utc.year in (MINYEAR, MAXYEAR) or _local(utc) == value.replace(fold=0):
+        return utc
+    early, late = utc - timedelta(days=1), utc + timedelta(days=1)
     while late - early > timedelta(milliseconds=1):
         middle = early + (late - early) / 2
         early, late = (middle, late) if _local(middle) < value else (early, middle)
@@ -236,7 +236,7 @@ def free_of_reserved(value: Mapping[str, JsonValue]) -> None:
 
 
 def agent_metadata(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The same for an agent's, in which what kronmem itself keeps is listed and may be given back."""
+    """The same for an agent's, in which kronmem's own keys are listed and may be given back."""
     if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"metadata must be a mapping, not {type(value).__name__}")
     budget = [rules.MAX_METADATA]
@@ -277,7 +277,7 @@ def _key(key: str, what: str, budget: list[int]) -> str:
 
 
 def seconds(value: float, what: str) -> float:
-    """Accept a time that may be over, but not one that nobody can tell."""
+    """Accept a time that may be over, but not one that cannot be represented."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value <= 86_400:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a number of seconds, at most a day")
     return float(value)
@@ -354,13 +354,13 @@ def memory_filter(
     )
 
 
-def keep(found: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
+def keep(hits: list[Hit], *, limit: int, within: MemoryFilter, threshold: float | None) -> list[Hit]:
     """Filter again: at Kronvex an entity match returns memories that ignore every filter."""
     if threshold is None and not within.narrow:
-        return found[:limit]
+        return hits[:limit]
     kept = [
         hit
-        for hit in found
+        for hit in hits
         if within.holds(hit.memory)
         and (threshold is None or hit.standing or hit.similarity >= threshold or _is_unscored(hit))
     ]

@@ -56,7 +56,7 @@ class WireMemory(DeferredModel):
 
     @property
     def ours(self) -> dict[str, JsonValue] | None:
-        """The object that kronmem sent along; None: somebody else stored this row."""
+        """The object that kronmem sent along; None: another client stored this row."""
         carried = (self.metadata or {}).get(RESERVED)
         return carried if isinstance(carried, dict) else None
 
@@ -208,20 +208,20 @@ def hits(reply: Reply, agent_id: str) -> list[Hit]:
 
 def context(reply: Reply, agent_id: str) -> tuple[list[Hit] | None, str]:
     """Read an injected context: its memories where the service lists any or none, and its own text."""
-    found = parse_json(_CONTEXT, reply)
-    ready = found.context_block if found.context_block is not None else found.context
-    if found.results is None and found.memories is None:
+    recall = parse_json(_CONTEXT, reply)
+    ready = recall.context_block if recall.context_block is not None else recall.context
+    if recall.results is None and recall.memories is None:
         if ready is None:
             raise ReplyError("the service's answer cannot be read: no context in it")
         return None, ready
-    return _hits(_listed(found, reply), agent_id), ready or ""
+    return _hits(_listed(recall, reply), agent_id), ready or ""
 
 
 def page(reply: Reply) -> WirePage:
     """Read one page of a listing."""
-    found = parse_json(_PAGE, reply)
-    found.memories = [wire for wire in found.memories if _is_own(reply, wire)]
-    return found
+    page = parse_json(_PAGE, reply)
+    page.memories = [wire for wire in page.memories if _is_own(reply, wire)]
+    return page
 
 
 def agents(reply: Reply) -> list[AgentInfo]:
@@ -236,8 +236,8 @@ def agent(reply: Reply) -> AgentInfo:
 
 def sessions(reply: Reply) -> list[Session]:
     """Read the sessions of an agent, bare or wrapped. The nameless one is no session."""
-    found = parse_json(_SESSIONS, reply)
-    listed = found if isinstance(found, list) else found.sessions
+    answer = parse_json(_SESSIONS, reply)
+    listed = answer if isinstance(answer, list) else answer.sessions
     return [session for session in listed if session.session_id]
 
 
@@ -285,8 +285,8 @@ def _unpack(fields: dict[str, Any], carried: JsonValue) -> None:
             fields[name] = carried[name]
 
 
-def _listed(found: _WireRecall, reply: Reply) -> Sequence[_WireHit | _WireFlatHit] | None:
-    rows: Sequence[_WireHit | _WireFlatHit] | None = found.results if found.results is not None else found.memories
+def _listed(recall: _WireRecall, reply: Reply) -> Sequence[_WireHit | _WireFlatHit] | None:
+    rows: Sequence[_WireHit | _WireFlatHit] | None = recall.results if recall.results is not None else recall.memories
     return None if rows is None else [row for row in rows if _is_own(reply, _wire(row))]
 
 

@@ -70,14 +70,14 @@ def detail(reply: Reply) -> object:
 
 def _message(reply: Reply) -> str:
     """The service's message in words. The input it echoes is left out: it may hold a secret."""
-    said = detail(reply)
-    if isinstance(said, str):
-        return said[:500]
-    if isinstance(said, dict):
-        fields = cast("dict[str, object]", said)
+    problem = detail(reply)
+    if isinstance(problem, str):
+        return problem[:500]
+    if isinstance(problem, dict):
+        fields = cast("dict[str, object]", problem)
         return str(fields.get("message") or fields.get("error") or "no message")[:500]
-    if isinstance(said, list):
-        return "; ".join(_item(item) for item in cast("list[object]", said)[:5])[:500] or "no message"
+    if isinstance(problem, list):
+        return "; ".join(_item(item) for item in cast("list[object]", problem)[:5])[:500] or "no message"
     return NO_REASON
 
 
@@ -96,11 +96,11 @@ RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
 """The statuses that mean "later" rather than "never"; a 500 may be a fault that passes."""
 
 LOST = frozenset({502, 504})
-"""The statuses of a gateway that heard no answer: the service behind it may have done what was asked."""
+"""The statuses of a gateway that received no answer: the service behind it may have carried out the request."""
 
 
 def unheard(error: KronmemError) -> bool:
-    """Whether the service may have done what was asked although nobody heard of it."""
+    """Whether the service may have carried out the request although no reply came."""
     if isinstance(error, TransportError):
         return error.sent
     return isinstance(error, StatusError) and (error.unheard or error.status in LOST)
@@ -196,7 +196,7 @@ class Breaker:
             self._become("open")
 
     def abandoned(self) -> None:
-        """A request was given up half-way: a probe that nobody waits for must not block the next one."""
+        """A request was given up half-way: a probe without a waiting caller must not block the next one."""
         if self.state == "half-open":
             self._become("open")
 

@@ -68,7 +68,7 @@ def put(agent_id: str, key: str, value: JsonValue, link: Link, timeout: float) -
 def update(
     agent_id: str, key: str, function: Callable[[JsonValue], JsonValue], default: JsonValue, link: Link, timeout: float
 ) -> Flow[JsonValue]:
-    """Read, change and write as one step: asked again with the new value when somebody else was faster."""
+    """Read, change and write as one step: asked again with the new value when another writer was faster."""
     if not callable(function):
         raise InvalidInputError("state.update takes a function from the value to the new one; state.set takes a value")
     ends = link.now() + timeout
@@ -88,10 +88,10 @@ def update(
 
 
 def _swap(agent_id: str, key: str, old: _WireState | None, new: JsonValue, link: Link, ends: float) -> Flow[None]:
-    """Write in place of the value that was read; `ConflictError` when somebody else was faster.
+    """Write in place of the value that was read; `ConflictError` when another writer was faster.
 
-    A write whose reply is lost may have been done: whether it was, the value there tells, and never a second write,
-    which would be refused because of the first. An equal value that somebody else wrote at that moment counts as ours.
+    A write whose reply is lost may have been done: the value there decides whether it was, and never a second write,
+    which would be refused because of the first. An equal value that another writer wrote at that moment counts as ours.
     """
     stamp = None if old is None else old.updated_at
     body = to_json({"value": new, "if_updated_at": stamp})
@@ -262,10 +262,10 @@ def botwire_keys(agent_id: str, link: Link, timeout: float) -> Flow[list[str]]:
     """All keys, sorted; `ReplyError` when the service may have left some out."""
 
     def parse(reply: Reply) -> list[str]:
-        found = parse_json(_BOTWIRE_KEYS, reply).keys
-        if len(found) >= MAX_KEYS:
+        keys = parse_json(_BOTWIRE_KEYS, reply).keys
+        if len(keys) >= MAX_KEYS:
             raise ReplyError(f"this service lists {MAX_KEYS} keys at most, and there may be more")
-        return sorted(_decode_key(one.key) for one in found if not _PART.fullmatch(one.key))
+        return sorted(_decode_key(one.key) for one in keys if not _PART.fullmatch(one.key))
 
     return (yield from exchange(_botwire_call("GET", agent_id, None, parse), link, timeout))
 
@@ -289,16 +289,16 @@ def _part(key: str, token: str, number: int) -> str:
 
 
 def _parts(agent_id: str, key: str, token: str, count: int, link: Link, ends: float) -> Flow[list[str]]:
-    found: list[str] = []
+    parts: list[str] = []
     for number in range(count):
-        found.append(
+        parts.append(
             (
                 yield from exchange(
                     _botwire_call("GET", agent_id, _part(key, token, number), _text), link, ends - link.now()
                 )
             )
         )
-    return found
+    return parts
 
 
 def _find_parts(agent_id: str, key: str, link: Link, ends: float) -> Flow[tuple[str, str, int] | None]:
@@ -342,5 +342,5 @@ def _decode_key(key: str) -> str:
         return key
     try:
         return base64.urlsafe_b64decode(key[4:] + "=" * (-len(key) % 4)).decode()
-    except ValueError:  # somebody else's
+    except ValueError:  # another program's
         return key

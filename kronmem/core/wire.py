@@ -33,7 +33,7 @@ class Request:
 
 UNAVAILABLE = "kronmem-unavailable"
 """The header of a 503 that says what is away: `store`, or `agent` when only the node of the database that some agents
-live on is. Whatever was asked, it is not the request's fault."""
+live on is. The request is not to blame."""
 
 
 @dataclass(frozen=True)

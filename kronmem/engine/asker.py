@@ -1,4 +1,4 @@
-"""Questions about the person who asks ("Who am I?"), and how much a memory says about that person. Pure."""
+"""Questions about the person who asks ("Who am I?"), and how much a memory contains about that person. Pure."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ _OWN = re.compile(
 
 
 def importance(content: str) -> int:
-    """How much a fact says about the person: 4 for the name, 3 for health, 2 for home, work and family, 1 for any."""
+    """The weight of a fact about the person: 4 for the name, 3 for health, 2 for home, work and family, 1 for any."""
     if _NAME.search(content) or _INTRODUCED.search(content):
         return 4
     if _HEALTH.search(content):

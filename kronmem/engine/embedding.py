@@ -1,7 +1,7 @@
 """Optional vectors: computed in the background, stored beside the memory, used to reorder the hits found by words.
 
 A recall never waits for the vector of a memory, and for the question's own only a bounded time. The database remembers
-which model its vectors are of, by the function's attribute `model` and their length; another model's are made anew.
+which model its vectors are of, by the function's attribute `model` and their length; another model's are made again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Embedder:
         return answer[0] if answer else None
 
     def has_been_replaced(self, known: str | None) -> bool:
-        """Has another process given the database, whose vectors are of `known`, to its own model since we began?"""
+        """Has another process given the database with vectors of `known` to its own model since we began?"""
         if known not in (None, self._made_by) and not self._replaced:
             self._replaced = True
             words = "vectors are those of %s now, no longer of %s: this process adds none and recalls by words alone"
@@ -199,17 +199,17 @@ class Embedder:
         """Embed memories stored without a vector, a batch at a time."""
         after: int | None = None
         while not self._closed and not self._replaced:
-            found: list[tuple[int, str]] = []
+            batch: list[tuple[int, str]] = []
             try:
                 with self._store.read(5.0) as rows:
-                    found = rows.without_embedding(after, _BATCH)
+                    batch = rows.without_embedding(after, _BATCH)
             except (TransportError, StoreError) as error:
                 self._behind = isinstance(error, TransportError)  # an outage ends
                 _log.warning("memories without a vector cannot be read (%s); they are found by words alone", error)
-            if not found:
+            if not batch:
                 return
-            self._store_vectors(found)
-            after = found[-1][0]
+            self._store_vectors(batch)
+            after = batch[-1][0]
 
     def _store_vectors(self, memories: Sequence[tuple[int, str]]) -> None:
         if self._replaced:
@@ -242,10 +242,10 @@ _SECONDS = 10.0
 def progress(store: Store) -> list[tuple[str, str]]:
     """Subject and sentence for each kind of work that there is or was."""
     with store.read(_SECONDS) as rows:
-        return list(_told(rows))
+        return list(_progress(rows))
 
 
-def _told(rows: Reader) -> Iterator[tuple[str, str]]:
+def _progress(rows: Reader) -> Iterator[tuple[str, str]]:
     _, memories = rows.size(time.time())
     if made_by := rows.setting(MADE_BY):
         done = rows.count_embedded()

@@ -38,9 +38,9 @@ from kronmem.errors import ConflictError, NotFoundError, StoreError, TransportEr
 FORMER, MOST_FORMER = 20, 3
 """So many like memories are compared with a new one, and so many are named that it may replace."""
 ANY_TIME = -1.0
-"""Whatever was there before."""
+"""Any earlier value."""
 _TICK = 1e-6
-"""What a timestamp of the API can tell apart."""
+"""The resolution of the API's timestamps."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ class Engine:
     def _answer(
         self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
     ) -> list[FoundRow]:
-        """What answers the question, and what is to stand before or behind it."""
+        """The hits that answer the question, and those to stand before or behind them."""
         if asker.is_meant(asked.query):
             return recall.profile(rows, space, asked, now, self._codes.of(rows, space))
         hits = self._of_topics(rows, space, asked, now) if vector is None else []
         if asked.query and not hits:
-            hits = self._found(rows, space, asked, now, vector)
+            hits = self._search(rows, space, asked, now, vector)
         if asked.told and asked.told.alone:
             hits = recall.told(rows, space, hits, asked, asked.told, now, self._codes.of(rows, space))
         if asked.fill:
@@ -135,7 +135,7 @@ class Engine:
         with self._store.read(max(ends - time.monotonic(), 0.0)) as rows:
             yield rows, vector
 
-    def _found(
+    def _search(
         self, rows: Reader, space: Space, asked: Search, now: float, vector: Sequence[float] | None
     ) -> list[FoundRow]:
         if self._embedder and vector is not None and self._embedder.has_been_replaced(rows.setting(MADE_BY)):
@@ -145,9 +145,9 @@ class Engine:
     def _of_topics(self, rows: Reader, space: Space, asked: Search, now: float) -> list[FoundRow]:
         """Something for each topic that the query lists, by turns, best first."""
         parts = topics.listed(asked.query)
-        found = [self._found(rows, space, replace(asked, query=part), now, None) for part in parts]
+        lists = [self._search(rows, space, replace(asked, query=part), now, None) for part in parts]
         by_turns: dict[int, FoundRow] = {}
-        for turn in zip_longest(*found):
+        for turn in zip_longest(*lists):
             for hit in turn:
                 if hit is not None:
                     by_turns.setdefault(hit.row.number, hit)
@@ -155,7 +155,7 @@ class Engine:
 
     def _counted(self, space: Space | None, hits: list[FoundRow], ends: float) -> list[FoundRow]:
         if space and hits and (left := ends - time.monotonic()) > 0:
-            # A count is not worth an answer: it is left out when somebody else writes or nobody may.
+            # A count is not worth an answer: it is left out when another transaction writes or none may.
             with suppress(TransportError, StoreError), self._store.note(most=left) as rows:
                 rows.count_access(space, [hit.row.number for hit in hits])
         return hits
@@ -293,7 +293,7 @@ class Engine:
     def set_state(self, place: Place, key: str, value: str, expected: float | None = ANY_TIME) -> float:
         """Keep a JSON text under `key`; with `expected` only if the value there is of that time, None meaning no value.
 
-        The answer is the time to expect next. `ConflictError` when somebody else was faster.
+        The answer is the time to expect next. `ConflictError` when another writer was faster.
         """
         with self._store.write(place.timeout) as rows:
             space = rows.open_space(place.owner, place.agent, self._now())

@@ -154,11 +154,11 @@ def _search(body: requests.RecallRequest) -> Search:
         count_access=reserved.count_access,
         exclude=frozenset(map(str.lower, reserved.exclude)),
         fill=reserved.fill,
-        told=_told(reserved.told),
+        told=_time_range(reserved.told),
     )
 
 
-def _told(range_: requests.ToldRange | None) -> Told | None:
+def _time_range(range_: requests.ToldRange | None) -> Told | None:
     if range_ is None:
         return None
     return Told(range_.since.timestamp(), range_.until.timestamp(), range_.alone, range_.dated)
@@ -202,7 +202,7 @@ def _list_memories(engine: Engine, asked: Invocation[requests.ListRequest]) -> r
 
 
 def _page(body: requests.ListRequest, engine: Engine, place: Place) -> Page:
-    """Which part of the list; the vendor's SDK says `limit` and `offset`."""
+    """Which part of the list; the vendor's SDK sends `limit` and `offset`."""
     size = body.limit or body.per_page
     if body.after is not None:
         return replace(_page_after(engine, place, body.after, history=body.history), sort=body.sort, limit=size)
@@ -261,9 +261,9 @@ def _history(engine: Engine, asked: Invocation[requests.HistoryRequest]) -> repl
 
 @_handles(routes.SUMMARY)
 def _summary(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.SummaryReply:
-    found = engine.totals(asked.place)
-    by = (dict(found.types), dict(found.tags), dict(found.sessions), dict(found.days))
-    return {"count": found.count, "types": by[0], "tags": by[1], "sessions": by[2], "days": by[3]}
+    totals = engine.totals(asked.place)
+    by = (dict(totals.types), dict(totals.tags), dict(totals.sessions), dict(totals.days))
+    return {"count": totals.count, "types": by[0], "tags": by[1], "sessions": by[2], "days": by[3]}
 
 
 @_handles(routes.ERASE)
@@ -329,8 +329,8 @@ def _clear_session(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.C
 
 @_handles(routes.LIST_SESSIONS)
 def _list_sessions(engine: Engine, asked: Invocation[EmptyRequest]) -> replies.SessionsReply:
-    found = engine.sessions(asked.place)
-    return {"sessions": [{"session_id": session, "count": count} for session, count in found]}
+    sessions = engine.sessions(asked.place)
+    return {"sessions": [{"session_id": session, "count": count} for session, count in sessions]}
 
 
 # Agents
@@ -424,11 +424,11 @@ def encoded(value: object) -> bytes:
 
 def fitting(agent: str, rows: Sequence[Row], most: int | None) -> list[MemoryReply]:
     """As many of the memories as fit into so many bytes, at least one of them."""
-    found = [memory_reply(agent, row) for row in rows]
+    replies = [memory_reply(agent, row) for row in rows]
     if most is None:
-        return found
-    sizes = list(accumulate(len(encoded(one)) + 1 for one in found))
-    return found[: max(bisect_right(sizes, most), 1)]
+        return replies
+    sizes = list(accumulate(len(encoded(one)) + 1 for one in replies))
+    return replies[: max(bisect_right(sizes, most), 1)]
 
 
 def memory_reply(agent: str, row: Row, *, count: int | None = None, deduplicated: bool = False) -> MemoryReply:
@@ -459,26 +459,26 @@ def memory_reply(agent: str, row: Row, *, count: int | None = None, deduplicated
     }
 
 
-def hit_reply(agent: str, found: FoundRow) -> HitReply:
-    """A memory with its scores around it, as the vendor's server says it."""
-    return {"memory": memory_reply(agent, found.row), **_scores(found)}
+def hit_reply(agent: str, hit: FoundRow) -> HitReply:
+    """A memory with its scores around it, as the vendor's server sends it."""
+    return {"memory": memory_reply(agent, hit.row), **_scores(hit)}
 
 
-def flat_hit_reply(agent: str, found: FoundRow) -> FlatHitReply:
+def flat_hit_reply(agent: str, hit: FoundRow) -> FlatHitReply:
     """A memory with its scores among its fields, as the vendor's tutorials say it."""
-    return {**memory_reply(agent, found.row), **_scores(found)}
+    return {**memory_reply(agent, hit.row), **_scores(hit)}
 
 
-def _scores(found: FoundRow) -> ScoresReply:
+def _scores(hit: FoundRow) -> ScoresReply:
     return {
-        "similarity": found.similarity,
-        "confidence": found.confidence,
-        "score": found.similarity,
-        "excerpt": found.excerpt,
-        "filled": found.score is None,
-        "standing": found.standing,
-        "earlier": found.earlier,
-        "explanation": explanation(found.score),
+        "similarity": hit.similarity,
+        "confidence": hit.confidence,
+        "score": hit.similarity,
+        "excerpt": hit.excerpt,
+        "filled": hit.score is None,
+        "standing": hit.standing,
+        "earlier": hit.earlier,
+        "explanation": explanation(hit.score),
     }
 
 

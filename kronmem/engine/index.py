@@ -21,7 +21,7 @@ KIND_BITS = 2
 MAX_PASSAGES = 1 << PLACE_BITS - KIND_BITS
 """Passages beyond the 1024th (about 60,000 words) are not indexed."""
 QUESTION_WORDS = 12
-"""A longer text that ends with a question mark tells something too: "I moved to Porto, can you find me a gym?"."""
+"""A longer text that ends with a question mark states something too: "I moved to Porto, can you find me a gym?"."""
 
 QUESTION = 1
 REPLY = 2
@@ -42,13 +42,13 @@ class Entry:
 
 
 def entries(content: str, role: str | None, tags: Sequence[str], memory_type: str) -> Iterator[Entry]:
-    """The passages of a memory. The words of its tags and type are found as if the first passage said them too."""
-    said = kind(role, content)
+    """The passages of a memory. The words of its tags and type are found as if the first passage held them too."""
+    speaker = kind(role, content)
     filed = _filed(tags, memory_type)
     for passage, (start, end) in enumerate(islice(split_passages(content), MAX_PASSAGES)):
         words = list(terms.tokens(content[start:end]))
         counts, length = _counts(words, () if passage else filed)
-        yield Entry(passage, said, counts, length, word_vectors.vector_of(words))
+        yield Entry(passage, speaker, counts, length, word_vectors.vector_of(words))
 
 
 def counted(content: str, tags: Sequence[str], memory_type: str) -> Iterator[tuple[Mapping[str, int], int]]:
@@ -59,7 +59,7 @@ def counted(content: str, tags: Sequence[str], memory_type: str) -> Iterator[tup
 
 
 def _filed(tags: Sequence[str], memory_type: str) -> Sequence[str]:
-    """The terms of tags and type. The type that every memory has by default says nothing about this one."""
+    """The terms of tags and type. The type that every memory has by default is none."""
     filed = tags if memory_type == "fact" else (memory_type, *tags)
     return terms.terms(" ".join(filed)) if filed else ()
 
@@ -71,7 +71,7 @@ def _counts(words: Sequence[str], filed: Sequence[str]) -> tuple[Mapping[str, in
 
 
 def kind(role: str | None, content: str) -> int:
-    """Who said it, and whether it only asks: `REPLY` for an assistant or a tool, `QUESTION` for a bare question."""
+    """The speaker, and whether it only asks: `REPLY` for an assistant or a tool, `QUESTION` for a bare question."""
     return (REPLY if role in _REPLYING else 0) | (QUESTION if _only_asks(content) else 0)
 
 
@@ -95,8 +95,8 @@ def number_of(place: int) -> int:
 def vector_at(vectors: bytes, place: int) -> word_vectors.Vector:
     """The vector of a passage among those of its memory; empty if it has none."""
     start = (place >> KIND_BITS & (MAX_PASSAGES - 1)) * word_vectors.SIZE
-    found = vectors[start : start + word_vectors.SIZE] if len(vectors) > word_vectors.SIZE or start else vectors
-    return found if any(found) else b""
+    vector = vectors[start : start + word_vectors.SIZE] if len(vectors) > word_vectors.SIZE or start else vectors
+    return vector if any(vector) else b""
 
 
 def excerpt(content: str, place: int) -> str:
@@ -110,7 +110,7 @@ def excerpt(content: str, place: int) -> str:
 # Cut a text into passages of about sixty words, as spans of the text. Pure.
 #
 # A memory is found by its best passage: in a reply of three hundred words, the one sentence that answers would drown.
-# The spans lie in the index: change them and every database has to be indexed anew.
+# The spans lie in the index: change them and every database has to be indexed again.
 
 PASSAGE_WORDS = 60
 """A passage closes before the sentence that would take it past this: long enough for an answer and its subject."""
@@ -152,15 +152,15 @@ def _trimmed(text: str, start: int, end: int) -> list[Span]:
 
 def _sentences(text: str, words: list[Span]) -> list[Span]:
     """The sentences as ranges of word numbers."""
-    found: list[Span] = []
+    spans: list[Span] = []
     first = at = 0
     for match in _SENTENCE_END.finditer(text):
         while at < len(words) and words[at][0] < match.end():
             at += 1
         if at > first:
-            found.append((first, at))
+            spans.append((first, at))
             first = at
-    return [*found, (first, len(words))] if first < len(words) else found
+    return [*spans, (first, len(words))] if first < len(words) else spans
 
 
 def _windows(first: int, last: int) -> list[Span]:

@@ -39,14 +39,14 @@ def labels(row: Row) -> tuple[str, ...]:
 
 
 def digest(content: str) -> bytes:
-    """The hash that tells two texts apart, outer spaces aside."""
+    """The hash by which texts are compared, without outer spaces."""
     return hashlib.sha256(content.strip().encode()).digest()[:16]
 
 
 def posted(row: Row) -> tuple[list[str], int]:
     """Every term and label that has a posting of this memory, and how many terms its passages have together."""
-    found = list(index.counted(row.content, row.tags, row.memory_type))
-    return [*dict.fromkeys(term for counts, _ in found for term in counts), *labels(row)], sum(n for _, n in found)
+    counted = list(index.counted(row.content, row.tags, row.memory_type))
+    return [*dict.fromkeys(term for counts, _ in counted for term in counts), *labels(row)], sum(n for _, n in counted)
 
 
 def pack_parts(places: Sequence[tuple[int, int]], indexed: Indexed) -> bytes:
@@ -66,7 +66,7 @@ def unpack_long(rows: Sequence[tuple[int, bytes]]) -> list[Posting]:
 
 
 def spread_of(space: Space, bound: int, oldest: int) -> float:
-    """In how many memories a term occurs whose newest `bound` ones reach back to `oldest`: as dense before as since."""
+    """The number of memories with a term, by its newest `bound` ones back to `oldest`: as dense before as since."""
     return min(bound * space.last / (space.last - oldest + 1), space.count)
 
 
@@ -106,7 +106,7 @@ CHANGING = (
 
 
 def changing(row: Row, said_at: float | None) -> tuple[Column, ...]:
-    """The values of `CHANGING`; each store has its own for the time it was said."""
+    """The values of `CHANGING`; each store has its own for `said_at`."""
     return (
         row.content,
         digest(row.content),
@@ -129,7 +129,7 @@ def space_of(columns: Any) -> Space:
 
 
 def to_microseconds(seconds: float) -> float:
-    """A time as the API shows it and reads it back: the same number, so that a memory is as old as it says."""
+    """A time as the API shows it and reads it back: the same number, so that a memory is as old as shown."""
     return round(seconds, 6)
 
 

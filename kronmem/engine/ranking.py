@@ -24,20 +24,20 @@ from kronmem.engine.topics import telling
 K1 = 0.6
 B = 0.3
 """BM25's own numbers, half and less of the textbook's 1.2 and 0.75: passages are short and of about one length, so
-that neither a repeated word nor the length tells much."""
+that neither a repeated word nor the length weighs much."""
 SOFT = 0.4
 """A related term counts so much of its similarity: less than half, since meaning is measured besides."""
 TOPIC = 0.5
-"""A word by which things are told of the kind that the question names."""
+"""A word by which things of the asked kind are stated."""
 AS_USER = 0.1
 """So much of its worth the word "user" has beside what a question asks about the user."""
 RELATED = 3
 """The closest related terms are asked for; with all ten, recall gains nothing and reads three times as much."""
 VARIANT = 0.5
-"""A word that only begins like the one that was said: half, as it may be another word. 0.25 and 0.75 move no figure of
+"""A word that only begins like the one that was asked: half, as it may be another word. 0.25 and 0.75 move no figure of
 the development sets by more than .006."""
 NAME = 2.0
-"""A name nobody mentioned says more than a word nobody used: words have synonyms. On LoCoMo's turns
+"""A name without hits weighs more than a word without hits: words have synonyms. On LoCoMo's turns
 77 % of foreign questions are met with silence; with 1 it is 65 %, with 3 84 % and .006 of R@5 is lost."""
 COMPANY = (0.36, 0.14)
 """What a memory gains from the scores of its next and its second next neighbours; all four together at most 1. Without
@@ -52,7 +52,7 @@ MAX_SOFTENED = 16
 
 @dataclass(frozen=True)
 class Group:
-    """One term of a question: how often it was said, if as a name, and the weighted terms that may stand for it."""
+    """One term of a question: how often it occurs, if as a name, and the weighted terms that may stand for it."""
 
     term: str
     times: int
@@ -70,20 +70,20 @@ class QueryTerms:
     length: int
 
     def terms(self) -> dict[str, bool]:
-        """Every term to look up, and whether the question itself says it."""
-        said = {group.term: True for group in self.groups}
-        return {**{soft: False for group in self.groups for soft, _ in group.soft}, **said}
+        """Every term to look up, and whether the question itself contains it."""
+        own = {group.term: True for group in self.groups}
+        return {**{soft: False for group in self.groups for soft, _ in group.soft}, **own}
 
 
 def ask(question: str) -> QueryTerms:
     """Turn a question into groups of terms; a very long one keeps its beginning and its end."""
-    said = Counter(terms.terms(question))
-    kept = list(said)
+    counts = Counter(terms.terms(question))
+    kept = list(counts)
     if len(kept) > MAX_TERMS:
         kept = kept[: MAX_TERMS // 2] + kept[-MAX_TERMS // 2 :]
     names = terms.names(question)
-    groups = [Group(t, said[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
-    return QueryTerms(_about_user(question, groups), sum(said.values()))
+    groups = [Group(t, counts[t], t in names, _soft(t) if i < MAX_SOFTENED else ()) for i, t in enumerate(kept)]
+    return QueryTerms(_about_user(question, groups), sum(counts.values()))
 
 
 _ASKER = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
@@ -91,7 +91,7 @@ _USER = re.compile(r"\b(?:the|this) user\b|\buser's\b", re.IGNORECASE)
 
 
 def _about_user(question: str, groups: list[Group]) -> tuple[Group, ...]:
-    """Whoever asks is the user: "my" finds notes that say "User …", and "the user" those that say "I"."""
+    """The asker is the user: "my" finds notes that say "User …", and "the user" those that say "I"."""
     if _USER.search(question):
         others = tuple(group for group in groups if group.term != "user")
         return (*others, Group("user", 1, optional=True)) if others else tuple(groups)
@@ -101,7 +101,7 @@ def _about_user(question: str, groups: list[Group]) -> tuple[Group, ...]:
 
 
 def with_variants(question: QueryTerms, variants: Mapping[str, Iterable[str]]) -> QueryTerms:
-    """Let words that begin alike stand for those nobody used: to us they are one word, to the stemmer not always."""
+    """Let words that begin alike stand for words without hits: to us they are one word, to the stemmer not always."""
     return replace(question, groups=tuple(_widened(group, variants.get(group.term)) for group in question.groups))
 
 
@@ -126,7 +126,7 @@ class Weights:
     average: float
 
     def rarity(self, spread: float) -> float:
-        """The inverse document frequency: never zero, highest for a term nobody used."""
+        """The inverse document frequency: never zero, highest for a term that never occurs."""
         count = max(self.count, FEW, spread)
         return math.log(1 + (count - spread + 0.5) / (spread + 0.5))
 
@@ -135,12 +135,12 @@ class Weights:
         return times * (K1 + 1) / (times + K1 * (1 - B + B * length / self.average))
 
 
-def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
+def score(question: QueryTerms, postings: Mapping[str, Found], weights: Weights) -> dict[int, float]:
     """How well each memory that shares a term with the question answers it by itself: about 0 to 1."""
     scores: dict[int, float] = {}
     best = 0.0
     for group in question.groups:
-        gained = _group_points(group, found, weights)
+        gained = _group_points(group, postings, weights)
         if group.optional:
             gained = {number: AS_USER * gained[number] for number in scores.keys() & gained.keys()}
         shared = scores.keys() & gained.keys()  # few
@@ -148,16 +148,16 @@ def score(question: QueryTerms, found: Mapping[str, Found], weights: Weights) ->
         scores |= gained
         scores |= both
         share = 1.0 if not group.optional else AS_USER if gained else 0.0
-        best += share * _best_possible(group, question.length, found[group.term], weights)
+        best += share * _best_possible(group, question.length, postings[group.term], weights)
     return {number: points / best for number, points in scores.items()}
 
 
-def _group_points(group: Group, found: Mapping[str, Found], weights: Weights) -> dict[int, float]:
+def _group_points(group: Group, postings: Mapping[str, Found], weights: Weights) -> dict[int, float]:
     """The points that the group gives to each memory: whichever of its terms fits best, once."""
     points: dict[int, float] = {}
     base, slope = K1 * (1 - B), K1 * B / weights.average
     for term, factor in ((group.term, 1.0), *group.soft):
-        where = found[term]
+        where = postings[term]
         worth = factor * weights.rarity(where.spread) * (K1 + 1)
         # `strength`, written out: this is most of a recall.
         gained = {n: worth * times / (times + base + slope * length) for n, times, length in where.postings}
@@ -176,7 +176,7 @@ def in_company(scores: Mapping[int, float]) -> dict[int, float]:
     """Lift memories with neighbours that answer too: neighbouring messages are about the same.
 
     Company closes a part of the gap to a perfect answer, so a perfect one is never overtaken by its neighbours. Those
-    have neighbouring numbers; whoever numbers memories leaves a gap where a conversation ends.
+    have neighbouring numbers; `remembering` leaves a gap where a conversation ends.
     """
     low = min(scores, default=0) - 2
     span = max(scores, default=0) - low + 3
@@ -200,12 +200,12 @@ def _lifted(scores: Mapping[int, float], own: Sequence[float] | Mapping[int, flo
 
 def _neighbours(scores: Mapping[int, float]) -> set[int]:
     """Those that have company: few, where scores lie far apart."""
-    found: set[int] = set()
+    near: set[int] = set()
     for distance in (1, 2):
         later = scores.keys() & {number + distance for number in scores}
-        found |= later
-        found |= {number - distance for number in later}
-    return found
+        near |= later
+        near |= {number - distance for number in later}
+    return near
 
 
 def best(scores: Mapping[int, float], count: int) -> list[int]:
@@ -223,7 +223,7 @@ def by_relevance(scores: Mapping[int, float]) -> list[int]:
 
 
 def gate(count: int) -> float:
-    """Without a threshold, a best hit less similar than this means: never heard of it.
+    """Without a threshold, a best hit less similar than this means: never mentioned.
 
     The more memories there are, the better the best accidental hit; chosen so that about two of three questions about
     something never mentioned are answered with silence, and one in seventy of the others.
@@ -249,7 +249,7 @@ BY_WORDS = 100
 SPEAKER = (1.0, 0.7, 0.75, 0.525)
 """By kind: a statement, a bare question, and the same by an assistant or a tool.
 
-An assistant repeats what it was told and says much besides: x 0.8 to x 0.6 gained on chats with assistants, below 0.75
+An assistant repeats its input and adds much: x 0.8 to x 0.6 gained on chats with assistants, below 0.75
 notes that an assistant took are lost. A bare question holds no answer; x 0.7 keeps it below the statement it resembles,
 and the second best, third best, … question counts for a half, a third, …: a question that was asked in every turn of a
 chat resembles the next one more than its answer does, and twenty of them would leave the answer no place.
@@ -260,7 +260,7 @@ CLEAR = 0.6
 TAIL = 0.3
 """After a hit at least that similar, others are left out that have less than this share of it. `python -m
 tests.benchmarks.recall_quality` shows the price of other numbers."""
-FAINT = 0.1
+MIN_SHARE = 0.1
 """After any other, those with less than this share: by then only accidents are left, but for those that are closer in
 meaning than the best hit itself, which may share a common word only: "What tone should you use?", "We use FastAPI"."""
 
@@ -319,7 +319,7 @@ class Score:
 
 
 def similarity(words: float, meaning: float, speaker: float) -> float:
-    """Words and meaning together, weighed by who said it; rounded to four digits."""
+    """Words and meaning together, weighed by the speaker; rounded to four digits."""
     return round(min((words + meaning) * speaker, 1.0), 4)
 
 
@@ -338,8 +338,8 @@ class Answers:
     def best(self, count: int) -> list[Score]:
         """The most similar memories, the best first, among equals the newer one; none that shares nothing at all."""
         scores = (self.score(number) for number in best(self.similarity, count))
-        found = [score for score in scores if score.similarity > 0]
-        return sorted(found, key=lambda score: (score.similarity, score.number), reverse=True)
+        hits = [score for score in scores if score.similarity > 0]
+        return sorted(hits, key=lambda score: (score.similarity, score.number), reverse=True)
 
     def without(self, numbers: Collection[int]) -> Answers:
         """The same as if some memories were not there."""
@@ -353,10 +353,10 @@ class Answers:
         """The same with memories of the time that was asked for closer to a full answer, each in its own measure."""
         words, similarity = dict(self.words), dict(self.similarity)
         for number in numbers:
-            if (found := similarity.get(number, 0.0)) > 0:
-                gained = TIMELY * found * max(1 - found, 0.0)
+            if (own := similarity.get(number, 0.0)) > 0:
+                gained = TIMELY * own * max(1 - own, 0.0)
                 words[number] = words.get(number, 0.0) + gained
-                similarity[number] = found + gained * self.speaker.get(number, 1.0)
+                similarity[number] = own + gained * self.speaker.get(number, 1.0)
         return replace(self, words=words, similarity=similarity)
 
     def score(self, number: int) -> Score:
@@ -384,7 +384,7 @@ def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: S
     lifted = in_company(by_words)
     # The better the words fit, the less there is left for the meaning to say: fixed weights lose where names decide.
     weight = sense.weight * (1 - sense.discount * min(max(lifted.values(), default=0.0), 1.0))
-    sums = lifted | {number: lifted.get(number, 0.0) + weight * found for number, found in close.items()}
+    sums = lifted | {number: lifted.get(number, 0.0) + weight * meaning for number, meaning in close.items()}
     speaker = _speakers(sums, closest | worded)
     similar = sums | {number: sums[number] * share for number, share in speaker.items()}
     return Answers(lifted, worded, close, closest, weight, speaker, similar)
@@ -392,10 +392,10 @@ def combine(words: Mapping[int, float], closeness: Mapping[int, float], sense: S
 
 def _speakers(sums: Mapping[int, float], places: Mapping[int, int]) -> dict[int, float]:
     """The weights other than 1, by kind, which all passages of a memory share; each further question counts less."""
-    found = {number: SPEAKER[place & _KINDS] for number, place in places.items() if place & _KINDS}
-    asking = [number for number in found if places[number] & QUESTION]
-    asking.sort(key=lambda number: (sums[number] * found[number], number), reverse=True)
-    return found | {number: round(found[number] / rank, 4) for rank, number in enumerate(asking, start=1)}
+    weights = {number: SPEAKER[place & _KINDS] for number, place in places.items() if place & _KINDS}
+    asking = [number for number in weights if places[number] & QUESTION]
+    asking.sort(key=lambda number: (sums[number] * weights[number], number), reverse=True)
+    return weights | {number: round(weights[number] / rank, 4) for rank, number in enumerate(asking, start=1)}
 
 
 def _by_number(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[int, int]]:
@@ -418,10 +418,10 @@ def _best_passages(scores: Mapping[int, float]) -> tuple[dict[int, float], dict[
 
 
 def is_tail(score: Score, best: Score) -> bool:
-    """Is a hit only what is left after the best one: weak after one that is clearly meant, or faint?"""
+    """Is a hit only a remainder after the best one: weak after one that is clearly meant, or faint?"""
     if best.similarity >= CLEAR:
         return score.similarity < TAIL * best.similarity
-    return score.similarity < FAINT * best.similarity and score.meaning <= best.meaning
+    return score.similarity < MIN_SHARE * best.similarity and score.meaning <= best.meaning
 
 
 def to_compare(words: Mapping[int, float], scanned: Iterable[int]) -> list[int]:
@@ -471,7 +471,7 @@ def related_terms() -> Mapping[str, str]:
 
 # Near duplicates: of memories that say the same but for order, case, punctuation and filler, one is a hit. Pure.
 
-# Words that a repeat adds or drops without printing anything else. No negation is among them, and nobody's name.
+# Words that a repeat adds or drops without printing anything else. No negation is among them, and no name.
 _FILLER = frozenset(
     (
         *("a", "an", "the", "so", "well", "oh", "um", "uh", "hm", "please", "just", "really", "very", "quite"),
@@ -480,13 +480,13 @@ _FILLER = frozenset(
 )
 
 
-def distinct(found: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Score, Row]]:
+def distinct(hits: Iterable[tuple[Score, Row]], limit: int) -> list[tuple[Score, Row]]:
     """The first `limit` that say something else each: of near duplicates the pinned or newest one stands for all.
 
     Those score alike, so none is looked for beyond twice the limit once there are enough.
     """
     kept: dict[tuple[str, ...], tuple[Score, Row]] = {}
-    for seen, (score, row) in enumerate(found, start=1):
+    for seen, (score, row) in enumerate(hits, start=1):
         key = statement(row.content)
         if key in kept:
             kept[key] = max(kept[key], (score, row), key=lambda one: (one[1].pinned, one[1].number))

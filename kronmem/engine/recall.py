@@ -138,7 +138,7 @@ def _repeats(
     limit: int,
     now: float,
 ) -> set[int]:
-    """Near duplicates of what the caller has, among the best: they share its words, and so nearly its score."""
+    """Near duplicates of the caller's memories, among the best: they share its words, and so nearly its score."""
     own = sorted((score, number) for place, score in said.items() if (number := place >> PLACE_BITS) in known)
     unsaid: list[int] | None = None
     suspects: dict[int, list[int]] = {}
@@ -334,7 +334,7 @@ class _Surroundings:
 def fill_context(
     rows: Reader, space: Space, hits: Sequence[FoundRow], asked: Search, now: float, codes: CachedCodes
 ) -> list[FoundRow]:
-    """The hits with what the question wants around them."""
+    """The hits with the neighbours that the question wants."""
     around = _Surroundings(rows, space, asked, now, codes)
     filled = _with_standing if asked.fill == "profile" else _filled_up
     return filled(around, hits, asked.limit, now)
@@ -352,7 +352,7 @@ def _with_standing(around: _Surroundings, hits: Sequence[FoundRow], limit: int, 
 
 
 def _standing_notes(around: _Surroundings) -> list[Row]:
-    """Pinned memories, then preferences, newest first, within both bounds; the same whatever was asked."""
+    """Pinned memories, then preferences, newest first, within both bounds; the same for every question."""
     notes: dict[tuple[str, ...], Row] = {}
     left = STANDING_CHARS
     for row in chain(around.pinned(4 * STANDING), islice(around.of_type("preference"), 4 * STANDING)):
@@ -383,7 +383,7 @@ def _filled_up(around: _Surroundings, hits: Sequence[FoundRow], limit: int, now:
 def told(
     rows: Reader, space: Space, hits: Sequence[FoundRow], asked: Search, when: Told, now: float, codes: CachedCodes
 ) -> list[FoundRow]:
-    """All of a range of time, newest first; what is found by a date that it names itself stands before."""
+    """All of a range of time, newest first; memories found by a date that they name stand before."""
     within = replace(asked, only=replace(asked.only, since=when.since, until=when.until))
     around = _Surroundings(rows, space, within, now, codes)
     listed = _distinct(islice(around.unknown(around.newest(asked.limit)), 4 * asked.limit))
@@ -399,7 +399,7 @@ _DECIDED = re.compile(r"decid|decision|entschieden|beschlossen", re.IGNORECASE)
 
 def profile(rows: Reader, space: Space, asked: Search, now: float, codes: CachedCodes) -> list[FoundRow]:
     """The person who asks: pinned memories, preferences, decisions, then the facts that say most; none of it if nothing
-    is known but what an assistant said."""
+    is known except from an assistant."""
     around = _Surroundings(rows, space, asked, now, codes)
     noted = [*around.pinned(asked.limit), *islice(around.of_type("preference"), 2 * asked.limit)]
     decided = list(islice(around.of_type("decision"), 2 * asked.limit))

@@ -1,7 +1,7 @@
 """The decision about a memory that arrives: new, a repeat of a text, a repeat of a request, or a change of mind.
 
-A request may come twice because its reply was lost. The receipt of a client's id tells that from a second wish, also
-when the memory has been forgotten in between: what was deleted does not come back through a late retry, which is
+A request may come twice because its reply was lost. The receipt of a client's id separates it from a second wish, also
+when the memory has been forgotten in between: a deleted memory does not come back through a late retry, which is
 refused.
 
 One current memory stands under a key. Which of two texts is the newer is decided by when they were said: a direct call
@@ -106,9 +106,9 @@ def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tup
     same = _unless_expired(rows, space, rows.same_text(space, draft.session_id, draft.key, draft.content), now)
     others = [old for old in replaced if same is None or old.id != same.id]
     after = max((old.said_at for old in others), default=_EVER)
-    told = _fresh(draft, draft.client_id, space.last + 1, now, after)
-    row = told if same is None else _merged(rows, space, same, draft, told, now)
-    newer = max((old for old in others if _said(old) > _said(told)), key=_said, default=None)
+    statement = _fresh(draft, draft.client_id, space.last + 1, now, after)
+    row = statement if same is None else _merged(rows, space, same, draft, statement, now)
+    newer = max((old for old in others if _said(old) > _said(statement)), key=_said, default=None)
     if newer is not None and _said(newer) > _said(row):
         row = replace(row, superseded_by=newer.id)
         rows.insert(space, row, None) if same is None else rows.supersede(space, row, newer.id)
@@ -126,10 +126,10 @@ def _stored(rows: Writer, space: Space, draft: NewRow, now: float, new: list[tup
 
 def _replaced(rows: Writer, space: Space, draft: NewRow, now: float) -> list[Row]:
     """The current memories that this one takes the place of: the one under its key, the one it names by id."""
-    found = [rows.keyed(space, draft.session_id, draft.key)] if draft.key else []
+    replaced = [rows.keyed(space, draft.session_id, draft.key)] if draft.key else []
     if draft.supersedes is not None:
-        found.append(_named(rows, space, draft, draft.supersedes, now))
-    living = (_unless_expired(rows, space, old, now) for old in found)
+        replaced.append(_named(rows, space, draft, draft.supersedes, now))
+    living = (_unless_expired(rows, space, old, now) for old in replaced)
     return list({old.id: old for old in living if old is not None}.values())
 
 
@@ -150,15 +150,15 @@ def _unless_expired(rows: Writer, space: Space, row: Row | None, now: float) -> 
     return row
 
 
-def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, said: Row, now: float) -> Row:
-    """The same text again: its tags and metadata are added, and it counts as said now."""
+def _merged(rows: Writer, space: Space, old: Row, draft: NewRow, statement: Row, now: float) -> Row:
+    """The same text again: its tags and metadata are added, and it counts as stated now."""
     new = replace(
         old,
         tags=_tags(old.tags, draft.tags),
         metadata=draft.metadata or old.metadata,
         expires_at=_later(old.expires_at, _expiry(draft, now)),
         pinned=old.pinned or draft.pinned,
-        said_at=max(old.said_at, said.said_at),
+        said_at=max(old.said_at, statement.said_at),
     )
     return revised(rows, space, old, new)
 
@@ -171,7 +171,7 @@ def _tags(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def revised(rows: Writer, space: Space, old: Row, new: Row) -> Row:
-    """Write a changed memory, indexed anew if that is found by something else now."""
+    """Write a changed memory, indexed again if other terms find it now."""
     if (old.content, old.memory_type, old.tags) == (new.content, new.memory_type, new.tags):
         rows.revise(space, old, new)
         return new
@@ -226,7 +226,7 @@ def _taken(rows: Writer, space: Space, new: Row, now: float) -> bool:
 
 
 def make_way(rows: Writer, space: Space, exported: Sequence[Row], now: float) -> None:
-    """Delete what has expired under the ids of exported memories, with its history, before any of them comes back."""
+    """Delete expired memories under the ids of exported ones, with its history, before any of them comes back."""
     if rows.count(space, now) < space.count:
         for one in exported:
             if not _expired(one, now):  # such a one does not come back, and its history must not without it
@@ -236,7 +236,7 @@ def make_way(rows: Writer, space: Space, exported: Sequence[Row], now: float) ->
 def restore(rows: Writer, space: Space, exported: Row, now: float) -> bool:
     """Keep an exported memory as it was, under the next number; False when its id or its text is there already.
 
-    Under a key that has another text now, the later said of the two is current and the other one history.
+    Under a key that has another text now, the later statement of the two is current and the other one history.
     """
     there = rows.find(space, exported.id, _EVER)
     if _expired(exported, now) or _unless_expired(rows, space, there, now) is not None:
@@ -329,7 +329,7 @@ def resolve(rows: Reader, place: Place, memory_id: str, now: float) -> tuple[Spa
 
 
 def history(rows: Reader, space: Space, row: Row, now: float) -> list[Row]:
-    """The current memory and all that it took the place of, the latest said first."""
+    """The current memory and all that it took the place of, the latest statement first."""
     *_, last = _successors(rows, space, row, now)
     return [last, *rows.former(space, last.id, now)]
 
@@ -343,7 +343,7 @@ def _successors(rows: Reader, space: Space, row: Row | None, now: float) -> Iter
         row = rows.find(space, row.superseded_by, now) if row.superseded_by is not None else None
 
 
-# The receipts of clients' ids: for how long they are kept, and what tells a repeat of a request. Pure.
+# The receipts of clients' ids: for how long they are kept, and the hash by which a repeat of a request is known. Pure.
 
 RECEIPTS_KEPT = 30 * 86400.0
 """Seconds for which a client's id is known: a machine that comes back within a month retries without duplicates."""
@@ -351,15 +351,15 @@ _encode = json.JSONEncoder(sort_keys=True).encode
 
 
 def fingerprint(agent: str, draft: NewRow) -> bytes:
-    """The hash that tells a repeat of a request from another memory under its id."""
+    """The hash that separates a repeat of a request from another memory under its id."""
     # Not the lifetime, and not when it was said: what waited in an outbox arrives with what is left of the one and
     # with the other, and is still the same memory.
-    said: list[object] = [agent, draft.content, draft.memory_type, draft.session_id]
-    said += [draft.tags, draft.metadata, draft.pinned]
+    parts: list[object] = [agent, draft.content, draft.memory_type, draft.session_id]
+    parts += [draft.tags, draft.metadata, draft.pinned]
     more = {"role": draft.role, "key": draft.key, "supersedes": draft.supersedes}
     if any(more.values()):  # else as before there were any of these: receipts outlive an upgrade
-        said.append(more)
-    return hashlib.sha256(_encode(said).encode()).digest()
+        parts.append(more)
+    return hashlib.sha256(_encode(parts).encode()).digest()
 
 
 def erased_digest(salt: bytes, owner: str, name: str, client_id: str) -> bytes:

@@ -277,7 +277,7 @@ _SMALL = terms.STOPWORDS | _words(
 
 @dataclass(frozen=True)
 class Clause:
-    """One clause: its words without filler, and what it is read as."""
+    """One clause: its words without filler, and its reading."""
 
     words: tuple[str, ...]
     subject: frozenset[str]
@@ -299,7 +299,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Statement:
-    """A text as clauses, with all that it says to be over or changed."""
+    """A text as clauses, with all that it declares over or changed."""
 
     clauses: tuple[Clause, ...]
     person: str
@@ -340,7 +340,7 @@ def replaces(later: Statement, earlier: Statement) -> bool:
 
 
 def _held_by_another(new: Clause, old: Clause) -> bool:
-    """Whether somebody else is now what one person was: "Lea is our designer now"."""
+    """Whether another person has now the role that one had: "Lea is our designer now"."""
     held = {"our", "the", "my", "head", "lead", "responsible", "in"} & set(new.words)
     return bool(new.cued and held and new.value and new.value == old.value and new.person and old.person) and (
         new.person != old.person and "self" not in (new.person, old.person) and new.subject != old.subject
@@ -366,7 +366,7 @@ def _other_value(new: Clause, old: Clause) -> bool:
 
 
 def _one_subject(new: Clause, old: Clause) -> bool:
-    """The same, or said more shortly in news of it: "Submission was moved to …"."""
+    """The same, or put more shortly in news of it: "Submission was moved to …"."""
     if not new.subject or not old.subject or new.subject == old.subject:
         return bool(new.subject) and new.subject == old.subject
     if new.changed and _kinds(new.value) & _kinds(old.value) - {"number"}:
@@ -423,7 +423,7 @@ _LABELS = _words(
 
 
 def _names_a_thing(words: Sequence[str], at: int) -> bool:
-    """Whether a number stands where it says which thing is meant, and not how many or when."""
+    """Whether a number stands where it identifies the thing, and not how many or when."""
     return at < (words.index(_IS) if _IS in words else 2) or words[at - 1] in _LABELS
 
 
@@ -452,7 +452,7 @@ def _takes_one_value(new: Clause, old: Clause, at: int, was: Sequence[str], now:
 
 
 def _ended(later: Statement, earlier: Statement) -> bool:
-    """Whether the later one says that something is over, or changed, that the earlier one is about."""
+    """Whether the later one declares over, or changed, the subject of the earlier one."""
     values = frozenset(stem for clause in earlier.clauses if not clause.event for stem in clause.content)
     gone = {stem for old in later.over if old <= values for stem in old}
     if not _same_person(later.person, earlier.person) and terms.stem(earlier.person) not in gone:
@@ -472,7 +472,7 @@ def _lives_otherwise(later: Statement, earlier: Statement) -> bool:
 
 
 def _measured_anew(later: Statement, earlier: Statement) -> bool:
-    """Another number of the same unit about the same thing, when the later one says that it is news."""
+    """Another number of the same unit about the same thing, when the later one is marked as news."""
     units = {unit for _, unit in later.numbers} & {unit for _, unit in earlier.numbers} - _MONTH_STEMS
     if (
         not units
@@ -488,7 +488,7 @@ def _measured_anew(later: Statement, earlier: Statement) -> bool:
 
 
 def _of_another_kind(later: Statement, earlier: Statement) -> bool:
-    """Whether the later one turns to another kind of what the earlier one names: dark mode, then light mode."""
+    """Whether the later one turns to another kind of the earlier one's thing: dark mode, then light mode."""
     if not later.turns or any(clause.event for clause in earlier.clauses):
         return False
     if later.target and any(
@@ -503,7 +503,7 @@ def _of_another_kind(later: Statement, earlier: Statement) -> bool:
 
 
 def _denied(new: Clause, old: Clause) -> bool:
-    """Whether one says of the other's subject and value that it is not so."""
+    """Whether one denies the other's value of the same subject."""
     if new.negated == old.negated or not _same_person(new.person, old.person):
         return False
     shared = new.content & old.content
@@ -679,7 +679,7 @@ def _ordinal(words: Sequence[str]) -> bool:
 
 
 def _is_name(value: Sequence[str]) -> bool:
-    """A value whose words are in no dictionary: a name."""
+    """A value with words of no dictionary: a name."""
     return bool(value) and all(not word_vectors.vector(word) for word in value)
 
 

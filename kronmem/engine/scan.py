@@ -44,8 +44,8 @@ class Codes:
     def add(self, number: int, packed: bytes) -> None:
         """Add a memory newer than all before, with the kinds and codes of its passages (`pack_codes`)."""
         for passage, start in enumerate(range(0, len(packed), 1 + CODE_BYTES)):
-            if (said := packed[start]) != UNKNOWN:
-                self._places.append(place(number, passage, said))
+            if (speaker := packed[start]) != UNKNOWN:
+                self._places.append(place(number, passage, speaker))
                 self._codes.append(int.from_bytes(packed[start + 1 : start + 1 + CODE_BYTES], "little"))
 
     def discard(self, numbers: Collection[int]) -> None:
@@ -78,8 +78,8 @@ class Codes:
             chosen = [at for at in chosen if number_of(self._places[at]) in within]
         if without:
             chosen = [at for at in chosen if number_of(self._places[at]) not in without]
-        found = closest(asked, [self._codes[at] for at in chosen], count)
-        return [self._places[chosen[at]] for at in found]
+        places = closest(asked, [self._codes[at] for at in chosen], count)
+        return [self._places[chosen[at]] for at in places]
 
     def _closest(self, asked: int, count: int) -> list[int]:
         numpy = numpy_for(len(self._codes)) if len(self._codes) > count else None
@@ -113,9 +113,9 @@ def closest(question: int, codes: Sequence[int], count: int) -> list[int]:
     while (seen := seen + apart.count(least)) < count:
         least += 1
     near = apart.translate(bytes(bits <= least for bits in range(256)))
-    found = [match.start() for match in _NEAR.finditer(near)]
-    spare = frozenset([at for at in found if apart[at] == least][: seen - count])
-    return [at for at in found if at not in spare]
+    places = [match.start() for match in _NEAR.finditer(near)]
+    spare = frozenset([at for at in places if apart[at] == least][: seen - count])
+    return [at for at in places if at not in spare]
 
 
 _NEAR = re.compile(b"\x01")
@@ -137,9 +137,9 @@ def closest_by_numpy(numpy: ModuleType, question: int, packed: bytearray, count:
     numpy.minimum(bits[:, 3], 63, out=bits[:, 3])  # 255, should all 256 differ: a byte holds it
     apart = bits[:, 0] + bits[:, 1] + bits[:, 2] + bits[:, 3]  # ten times as fast as a sum over four
     least = numpy.searchsorted(numpy.bincount(apart).cumsum(), count)  # three times as fast as a partition
-    found: list[int] = numpy.flatnonzero(apart < least).tolist()
+    places: list[int] = numpy.flatnonzero(apart < least).tolist()
     level: list[int] = numpy.flatnonzero(apart == least).tolist()
-    return sorted(found + level[len(found) - count :])
+    return sorted(places + level[len(places) - count :])
 
 
 def numpy_for(passages: int) -> ModuleType | None:
@@ -195,7 +195,7 @@ class CachedCodes:
         return len(self._codes) + VECTOR * self._held
 
     def catch_up(self, rows: Reader, space: Space) -> None:
-        """Read what was stored since. Threads that do so at once read the same rows, and add each of them once."""
+        """Read the memories stored since. Threads that do so at once read the same rows, and add each of them once."""
         if self._last >= space.last:
             return
         for number, packed in rows.codes(space, self._last):
@@ -232,23 +232,23 @@ class CachedCodes:
         A memory that was stored under an id after that was looked up is not among them.
         """
         known = self._numbers
-        found = list(map(known.get, ids))
-        if None in found:
+        numbers = list(map(known.get, ids))
+        if None in numbers:
             unknown = [one for one in ids if one not in known]
             new = {**dict.fromkeys(unknown, _NONE), **rows.numbers(space, unknown)}
             self._numbers = known | new if len(known) < MOST_IDS else new
-            found = [number for one in ids if (number := known.get(one, new.get(one))) is not None]
-        return frozenset(number for number in found if number)
+            numbers = [number for one in ids if (number := known.get(one, new.get(one))) is not None]
+        return frozenset(number for number in numbers if number)
 
     def vectors(self, rows: Reader, space: Space, numbers: Sequence[int]) -> dict[int, bytes]:
         """By memory that is there still, one vector for each of its passages: those seen before are not read again."""
         known = {number: kept for number in numbers if (kept := self._vectors.get(number)) is not None}
-        found = rows.vectors(space, numbers, known.keys())
-        new = {number: vectors for number, vectors in found.items() if vectors is not None}
+        stored = rows.vectors(space, numbers, known.keys())
+        new = {number: vectors for number, vectors in stored.items() if vectors is not None}
         with self._lock:
             self._vectors |= new
             self._held += sum(map(len, new.values())) // SIZE
-        return {number: known[number] if vectors is None else vectors for number, vectors in found.items()}
+        return {number: known[number] if vectors is None else vectors for number, vectors in stored.items()}
 
     def discard(self, numbers: Collection[int]) -> None:
         """Drop the passages of these memories."""
@@ -262,7 +262,7 @@ class CachedCodes:
 
 
 class CodeCache:
-    """Codes by space. A memory's codes never change under its number unless the space says so."""
+    """Codes by space. A memory's codes never change under its number unless the space reports it."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, CachedCodes] = OrderedDict()

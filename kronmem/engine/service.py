@@ -63,7 +63,7 @@ class Service:
         timeout: float,
         key: str | None = None,
     ) -> R:
-        """What a route replies to a request that was read, or a `StatusError`; `segments` as they stand in its path."""
+        """The reply of a route to a request that was read, or a `StatusError`; `segments` as they stand in its path."""
         ends = time.monotonic() + timeout
         ids, asked = _ids(segments), validator(route.request).python(body)
         place = Place(owner, ids.get("agent", ""), timeout)
@@ -110,16 +110,16 @@ def _body(route: AnyRoute, request: Request) -> JsonValue:
 
 def _query(request: Request) -> JsonValue:
     """Repeated parameters as a list, single ones as they are."""
-    found: dict[str, list[str]] = {}
+    query: dict[str, list[str]] = {}
     for name, value in request.query:
-        found.setdefault(name, []).append(value)
-    return {name: list[JsonValue](values) if len(values) > 1 else values[0] for name, values in found.items()}
+        query.setdefault(name, []).append(value)
+    return {name: list[JsonValue](values) if len(values) > 1 else values[0] for name, values in query.items()}
 
 
 def validation_problems(error: ValidationError, place: str) -> list[JsonValue]:
     """The problems of a request as FastAPI lists them; inputs are not echoed."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    return [{"type": one["type"], "loc": [place, *one["loc"][:8]], "msg": one["msg"]} for one in found]
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    return [{"type": one["type"], "loc": [place, *one["loc"][:8]], "msg": one["msg"]} for one in errors]
 
 
 def _reply(status: int, value: object) -> Reply:
@@ -154,10 +154,10 @@ def parse(body: bytes) -> JsonValue:
 
 def holds_more(body: bytes, most: int) -> bool:
     """Whether more values may stand in a body of JSON; counting ends soon after there are too many."""
-    found = 0
+    count = 0
     for outside in _outside_strings(body):
-        found += sum(map(outside.count, (b",", b"[", b"{")))
-        if found > most:
+        count += sum(map(outside.count, (b",", b"[", b"{")))
+        if count > most:
             return True
     return False
 

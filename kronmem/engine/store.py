@@ -56,7 +56,7 @@ class NewRow:
     key: str | None = None
     supersedes: str | None = None
     said_at: float | None = None
-    """When it was said, if that was before it arrived: it waited in an outbox."""
+    """When it was stated, if that was before it arrived: it waited in an outbox."""
     age: float | None = None
     """The same in seconds before it arrived, which counts where both are given: the sender's clock may be wrong."""
 
@@ -77,7 +77,7 @@ class Row:
     pinned: bool
     access_count: int
     said_at: float
-    """When the present text was said: decides which of two texts under one key is the newer."""
+    """When the present text was stated: decides which of two texts under one key is the newer."""
     updated_at: float | None = None
     role: str | None = None
     key: str | None = None
@@ -107,7 +107,7 @@ class Filter:
 class Page:
     """Which part of a list: past the first `offset`, or after the memory with this number and access count.
 
-    A list with history goes by when memories were made and then said, so that a memory comes before its former texts,
+    A list with history goes by when memories were made and then stated, so that a memory comes before its former texts,
     which have higher numbers; `moment` is both times of the memory that the page comes after.
     """
 
@@ -122,10 +122,10 @@ TOO_OLD = (
     "was written by kronmem 0.1, which this version does not read: `kronmem export` it with 0.1, then `kronmem import`"
     " the export into a new database"
 )
-"""What is said of a database of schema 1, after its name."""
+"""The message about a database of schema 1, after its name."""
 PLACE_BITS = 12
 """A passage's place is `number of its memory << PLACE_BITS | passage << 2 | kind`: 1,024 passages of 60 words are more
-than the longest text that is accepted, and four kinds tell who said it and whether it asks."""
+than the longest text that is accepted, and four kinds hold the speaker and whether it asks."""
 
 Embedding = tuple[int, bytes, bytes]
 """The key of a memory, the digest of its text, and the vector that a model gave it."""
@@ -151,7 +151,7 @@ class Indexed:
     lengths: tuple[int, ...]
     """How many terms each passage has."""
     kinds: tuple[int, ...]
-    """Of each passage, who said it and whether it asks."""
+    """Of each passage, the speaker and whether it asks."""
     labels: tuple[str, ...]
     codes: bytes
     vectors: bytes
@@ -210,7 +210,7 @@ class Reader(Protocol):
         ...
 
     def former(self, space: Space, memory_id: str, now: float) -> list[Row]:
-        """The memories that this one superseded, directly or through others, the latest said first."""
+        """The memories that this one superseded, directly or through others, the latest statement first."""
         ...
 
     def numbers(self, space: Space, ids: Collection[str]) -> dict[str, int]:
@@ -264,7 +264,7 @@ class Reader(Protocol):
 
 
 class Writer(Reader, Protocol):
-    """A transaction that may change rows; until it ends, nobody else writes to the spaces it touched."""
+    """A transaction that may change rows; until it ends, no other one writes to the spaces it touched."""
 
     def open_space(self, owner: str, name: str, now: float) -> Space: ...
     def describe_space(self, space: Space, description: str | None, metadata: Mapping[str, JsonValue]) -> None: ...
@@ -309,7 +309,7 @@ class Writer(Reader, Protocol):
     def set_embeddings(self, embeddings: Sequence[Embedding]) -> Sequence[Embedding]:
         """Add vectors; a memory whose text has changed gets none.
 
-        The answer is those of agents that somebody else is changing, for a transaction of their own.
+        The answer is those of agents that another transaction is changing, for a transaction of their own.
         """
         ...
 
@@ -319,7 +319,7 @@ class Writer(Reader, Protocol):
 
     def set_setting(self, name: str, value: str) -> None: ...
     def hold_setting(self, name: str) -> str | None:
-        """A setting that nobody else changes before this transaction has ended."""
+        """A setting that no other transaction changes before this one has ended."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Later statements directly before the earlier ones that they replace, drawn in where the question did not find them.
 
-The statements of a space that tell of a change ("moved to", "no longer") are kept in memory by the words of what they
+The statements of a space about a change ("moved to", "no longer") are kept in memory by the words of the thing they
 change, so that a hit finds them without a search. No SQL, no clock.
 """
 
@@ -47,7 +47,7 @@ class Changes:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def catch_up(self, rows: Reader, space: Space, now: float) -> None:
-        """Read what was stored since."""
+        """Read the memories stored since."""
         if (last := self._last) >= space.last:
             return
         found = rows.rows(space, _news(rows, space, last), now)
@@ -67,14 +67,14 @@ class Changes:
                 self._by_word[word].remove(number)
 
     def after(self, number: int, words: Collection[str]) -> list[int]:
-        """Later changes of what a memory of these words may state, newest first."""
+        """Later changes of a statement that a memory of these words may hold, newest first."""
         with self._lock:
             lists = [numbers for word in words if (numbers := self._by_word.get(word)) and numbers[-1] > number]
             found = {later for numbers in lists for later in numbers[-_CANDIDATES:] if later > number}
         return sorted(found, reverse=True)[:_CANDIDATES]
 
     def statement(self, number: int) -> Statement | None:
-        """The change that a memory tells of."""
+        """The change that a memory states."""
         return self._statements.get(number)
 
 
@@ -115,7 +115,7 @@ def arranged(
 ) -> list[tuple[Score, Row, bool]]:
     """The hits with later rivals directly before earlier ones, which are marked; unread rivals are drawn in.
 
-    `allowed` are the memories that pass the filter, `known` those that the caller has: what they replace is left out.
+    `allowed` are the memories that pass the filter, `known` those that the caller has: their former texts are left out.
     """
     later = {old: _latest(found) for old, found in _compared(hits, seen).items()}
     gone: set[int] = set()
@@ -156,7 +156,7 @@ def replaces(new: Row, old: Row) -> bool:
 
 
 def question_for(new: Row) -> str:
-    """A question that finds what a statement may replace; "" for a text that replaces nothing."""
+    """A question that finds the statements that one may replace; "" for a text that replaces nothing."""
     told = rivals.read(new.content)
     if told is None:
         return ""

@@ -1,7 +1,7 @@
 """Text to terms: folding, tokens, stems and stopwords. Pure.
 
-What this module makes of a text is what
-lies in the index: change it and every database has to be indexed anew (a schema migration).
+The terms of a text
+lie in the index: change them and every database has to be indexed again (a schema migration).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Protocol, cast
 
 MAX_TERM = 64
-"""Longer tokens are cut: nobody asks for more, and keys in the index stay small."""
+"""Longer tokens are cut: no question needs more, and keys in the index stay small."""
 
 # Marks that writers leave out: Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowels and tatweel.
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
@@ -114,9 +114,9 @@ class _Stemmer(Protocol):
 
 def _english() -> type[_Stemmer]:
     """Snowball's English stemmer, without the thirty other languages that importing the package would load."""
-    found = util.find_spec("snowballstemmer")
+    spec = util.find_spec("snowballstemmer")
     alias = ModuleType(f"{__package__}.snowball")
-    alias.__path__ = list(found.submodule_search_locations or ()) if found else []
+    alias.__path__ = list(spec.submodule_search_locations or ()) if spec else []
     sys.modules[alias.__name__] = alias
     try:
         return cast("type[_Stemmer]", import_module(f"{alias.__name__}.english_stemmer").EnglishStemmer)

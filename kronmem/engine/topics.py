@@ -1,7 +1,7 @@
-"""Words by which people and models ask for a kind of thing, with the words by which such things are told. Pure.
+"""Words by which people and models ask for a kind of thing, with the words by which such things are stated. Pure.
 
 "theme" finds dark mode, "SLA" uptime, "away" the vacation: the table of related words knows words that are used alike,
-and these are not. A line holds the asking words, a colon, and the telling ones.
+and these are not. A line holds the asking words, a colon, and the stating ones.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ def listed(query: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _telling() -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
+    related: dict[str, dict[str, None]] = {}
     for line in _TOPICS.strip().splitlines():
         asking, _, telling = line.partition(":")
         words = dict.fromkeys(map(terms.stem, telling.split()))
         for word in asking.split():
-            found.setdefault(terms.stem(word), {}).update(words)
-    return {word: tuple(one for one in words if one != word) for word, words in found.items()}
+            related.setdefault(terms.stem(word), {}).update(words)
+    return {word: tuple(one for one in words if one != word) for word, words in related.items()}
 
 
 def telling(term: str) -> tuple[str, ...]:

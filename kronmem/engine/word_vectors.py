@@ -1,9 +1,9 @@
 """Meaning without a model: a text's vector is the sum of its words' rows in a table that ships with the package.
 
 Pure apart from the table, which is mapped from the package at the first word and read row by row. The rows carry each
-word's weight, so that nothing but a sum is left to do. `tests/tables` makes the table; words.NOTICE says from which
+word's weight, so that nothing but a sum is left to do. `tests/tables` makes the table; words.NOTICE names its
 sources. A vector is `SIZE` signed bytes of length `UNIT`; it lies in the index: change the table or the way a word is
-looked up and every database has to be indexed anew.
+looked up and every database has to be indexed again.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def scaled(parts: Sequence[int]) -> Vector:
     if not length:
         return b""
     scale = UNIT / length
-    found, fits = _rounded(parts, scale)
+    rounded, fits = _rounded(parts, scale)
     if not fits:  # one part is nearly all of it
-        found, _ = _rounded(parts, min(scale, 127 / max(max(parts), -min(parts))))
-    return found
+        rounded, _ = _rounded(parts, min(scale, 127 / max(max(parts), -min(parts))))
+    return rounded
 
 
 def _rounded(parts: Sequence[int], scale: float) -> tuple[Vector, bool]:
@@ -157,7 +157,7 @@ def spelled(word: str, known: Callable[[str], bool]) -> Sequence[str]:
 
 
 def number_class(digits: str) -> str:
-    """Numbers are told apart by words in the index; to their meaning only the kind matters: a year, or how large."""
+    """Numbers are distinguished by words in the index; to their meaning only the kind matters: a year, or how large."""
     return "#year" if len(digits) == 4 and digits[:2] in ("19", "20") else f"#{min(len(digits), 5)}"
 
 

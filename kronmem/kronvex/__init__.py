@@ -10,7 +10,7 @@ a text is folded into any like row: session, words, dead or alive   storing: com
 pin, tags, lifetime of a repeat are dropped                         storing: PATCH, or stored in place of the own row
 a PATCH changes no metadata, where own type and pin may be          storing: PATCH, or stored in place of the own row
 a newer text hides like ones of every session, but no pinned ones   dialect.for_server: those of sessions are pinned
-a text that cannot be embedded is 503, as in an outage              storing: a probe tells them apart
+a text that cannot be embedded is 503, as in an outage              storing: a probe separates them
 a stalled store and its repeat are both stored                      reading: shown once, the surplus deleted
 recall cuts at 20 before tags and own types are looked at           reading: the rest from the listing
 a name in the query adds rows past every filter                     core/inputs.keep, reading

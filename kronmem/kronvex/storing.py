@@ -155,7 +155,7 @@ def _stored_beside(draft: Draft, former: Sequence[str], asker: Asker, keep: floa
 
 
 def _imported(draft: Draft, former: Sequence[str], asker: Asker) -> Flow[WireMemory]:
-    """Store by a bulk import, whose answer holds no ids: the row is found by ours."""
+    """Store by a bulk import; its answer holds no ids: the row is found by ours."""
     before = frozenset(former)
     if not (yield from asker.ask(server.bulk_import(draft, former))):
         raise ServerError("the service imported nothing", status=503)
@@ -272,7 +272,7 @@ def _ended(row: WireMemory, now: datetime) -> bool:
 
 
 def same_words(one: str, other: str) -> bool:
-    """Do two texts have the same words, case, spaces and punctuation aside?"""
+    """Do two texts have the same words, ignoring case, spaces and punctuation?"""
     return _words(one) == _words(other)
 
 

@@ -187,7 +187,7 @@ def _is_first_major() -> bool:
 
 
 def _make(name: str, instructions: str, **options: object) -> Server:
-    found = import_module("mcp.server")
-    make = cast("Callable[..., Server]", found.FastMCP if _is_first_major() else found.MCPServer)
+    server = import_module("mcp.server")
+    make = cast("Callable[..., Server]", server.FastMCP if _is_first_major() else server.MCPServer)
     # Warnings only: both majors log a line a request otherwise.
     return make(name=name, instructions=instructions, log_level="WARNING", **options)

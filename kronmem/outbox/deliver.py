@@ -33,7 +33,7 @@ from kronmem.transport.drive import Transport, drive
 # One client's way to its service, for the rows of its lane.
 
 PAUSED = 300.0
-"""A refused key or a used-up plan is tried again after this time, as an outage is: somebody may have corrected it."""
+"""A refused key or a used-up plan is tried again after this time, as an outage is: it may have been corrected."""
 RESTORE_AGAIN = 5.0
 """Seconds after which restoring is tried again."""
 
@@ -76,7 +76,7 @@ class Sender:
 
     @property
     def patience(self) -> float:
-        """Seconds for one row: nobody waits for it."""
+        """Seconds for one row: no caller waits for it."""
         return max(self.timeout, self.remote.repair_time)
 
     def remember(self, row: Waiting, draft: calls.Draft, timeout: float) -> Memory:
@@ -104,7 +104,7 @@ class Sender:
                 try:
                     drive(self.remote.vendor.restore(agent_id, memory_id, around), self.transport)
                 except KronmemError as error:
-                    log.warning("memories that an earlier version has set aside wait to be restored (%s)", error)
+                    log.warning("memories deleted by an unfinished repair of 0.2 are not restored yet (%s)", error)
                     return
             file.drop_set_aside(lane)
             self.restore_at = math.inf
@@ -141,7 +141,7 @@ class Sender:
         return row.refused + 1 if answered else 1
 
     def _answers(self, agent_id: str, timeout: float) -> bool:
-        """Ask for something else: a recall, since a service may be up while its store, or what embeds texts, is not."""
+        """Send another request: a recall, since a service may be up while its store, or its embedding model, is not."""
         fresh = f"ping {secrets.token_hex(4)}"
         try:
             question = calls.recall(agent_id, fresh, 1, calls.MemoryFilter(), None, most=MOST_HITS)
@@ -170,7 +170,7 @@ def aged(row: Waiting, now: float) -> calls.Draft | None:
     left = ttl.get("ttl_seconds", ttl.get("ttl_days", 0) * 86_400) - age
     if left <= 0:
         return None
-    # A lifetime that has hardly begun stays as it was said; 60 seconds is the least a service takes.
+    # A lifetime that has hardly begun stays as it was given; 60 seconds is the least a service takes.
     return draft if age < 60 else replace(draft, ttl={"ttl_seconds": max(60, round(left))})
 
 
@@ -233,7 +233,7 @@ class Delivery:
             time.sleep(0.002)  # a row that is being sent right now is settled first, or it would be sent again
 
     def close(self) -> None:
-        """Close the file; a thread that still waits in it does so itself, after giving back what it claimed there."""
+        """Close the file; a thread that still waits in it does so itself, after giving back its claimed rows."""
         with self._lock:
             self._closing = True
             if self._thread is not None and self._thread.is_alive():
@@ -278,7 +278,7 @@ class Delivery:
         return left
 
     def drain(self, sender: Sender, timeout: float) -> None:
-        """Deliver rows that are due and can be delivered at once; nobody is asked before the time that was named."""
+        """Deliver rows that are due and can be delivered at once; no service is asked before the time it named."""
         ends = time.monotonic() + timeout
         if sender not in self._senders:  # its client only looked
             return
@@ -404,7 +404,7 @@ class Delivery:
                     self._within(ends).release(rest)
                     return False
                 rows = rest
-        except BaseException:  # the file is locked, or an interrupt: nobody works on them any more
+        except BaseException:  # the file is locked, or an interrupt: no thread works on them any more
             self.hand_back([replace(rows[0], interrupted=True), *rows[1:]])
             raise
         return True

@@ -50,7 +50,7 @@ class DurableFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.salt: bytes | None = None
-        """The one that this process's lanes were made with; a file begun anew gets it too."""
+        """The one that this process's lanes were made with; a new file gets it too."""
         self._number = 1
         self._reserved = False
         self._busy_until = 0.0
@@ -77,7 +77,7 @@ class DurableFile:
                 self._reopen(file, error, ends)
             elif error.damaged:
                 raise self._damaged(error) from error
-            elif self._current() is file:  # else another thread has begun anew and closed the old one under us
+            elif self._current() is file:  # else another thread has begun a new one and closed the old one under us
                 raise
         return self._once(self._file, begin, synchronous, ends - time.monotonic(), work)
 
@@ -162,7 +162,7 @@ class DurableFile:
 
     def _damaged(self, error: StoreError) -> StoreError:
         command = f"sqlite3 {shlex.quote(self.path)} .recover"
-        return StoreError(f"{error}: see what can be saved with  {command}  and move it away", damaged=True)
+        return StoreError(f"{error}: copy what is readable with  {command}  and move it away", damaged=True)
 
     def _current(self) -> SqliteFile:
         with self._lock:  # between closing the old file and opening the new one, neither can be used
@@ -188,7 +188,7 @@ _HEAD = "service, mark, agent, seq, max(backoff, asked, lease), noted, lease"
 
 
 def _head_again(row: str) -> str:
-    """The statements of a trigger that find the oldest waiting row of an agent anew."""
+    """The statements of a trigger that find the oldest waiting row of an agent again."""
     lane = f"service = {row}.service AND mark = {row}.mark AND agent = {row}.agent"
     return f"""DELETE FROM head WHERE {lane} AND seq = {row}.seq;
         INSERT OR IGNORE INTO head SELECT {_HEAD} FROM waiting WHERE {lane} AND dead = 0 ORDER BY seq LIMIT 1;"""
@@ -244,7 +244,7 @@ SCHEMA = FileSchema(
         "CREATE TABLE origin(seq INTEGER PRIMARY KEY, traceparent TEXT NOT NULL)",
         """CREATE TRIGGER origin_out AFTER DELETE ON waiting BEGIN
             DELETE FROM origin WHERE seq = OLD.seq; END""",
-        # Rows that the service may have stored although nobody heard so.
+        # Rows that the service may have stored although no reply came.
         "CREATE TABLE sent(seq INTEGER PRIMARY KEY)",
         """CREATE TRIGGER sent_out AFTER DELETE ON waiting BEGIN
             DELETE FROM sent WHERE seq = OLD.seq; END""",

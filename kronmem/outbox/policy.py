@@ -1,4 +1,4 @@
-"""Maps a failure to the fate of a queued memory, and says how long a claim on one holds. Pure."""
+"""Maps a failure to the fate of a queued memory, and decides how long a claim on one holds. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def may_be_the_row(error: KronmemError) -> bool:
 
 
 def may_be_stored(error: KronmemError) -> bool:
-    """Can the service have stored it although the call failed? What says "later" has stored nothing."""
+    """Can the service have stored it although the call failed? A service that answers "later" has stored nothing."""
     return unheard(error) or isinstance(error, ReplyError) or (_status(error) >= 500 and _status(error) != 503)
 
 

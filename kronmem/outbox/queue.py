@@ -47,8 +47,8 @@ class Claims(QueueFile):
             "SELECT CAST(agent AS BLOB) FROM head WHERE service = ? AND mark = ? AND agent > CAST(? AS TEXT)"
             " ORDER BY agent LIMIT 1"
         )
-        found = self.read(lambda db: db.execute(sql, (lane.service, lane.mark, agent)).fetchone())
-        return b"" if found is None else bytes(found[0])
+        row = self.read(lambda db: db.execute(sql, (lane.service, lane.mark, agent)).fetchone())
+        return b"" if row is None else bytes(row[0])
 
     def claim_agent(self, lane: Lane, agent: bytes) -> list[Waiting] | None:
         """Take the oldest rows of this agent, due or not; None: they are under a lease."""
@@ -68,14 +68,14 @@ class Claims(QueueFile):
 
     def _take(self, db: Connection, lane: Lane, seq: int, now: float) -> list[Waiting]:
         """Claim this row and those of its agent behind it; an unreadable row becomes a dead letter alone."""
-        found = db.execute(
+        rows = db.execute(
             f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND mark = ? AND dead = 0 AND seq >= ?"
             " AND agent = (SELECT agent FROM waiting WHERE seq = ?) ORDER BY seq LIMIT ?",
             (lane.service, lane.mark, seq, seq, CLAIMED),
         ).fetchall()
         taken: list[Waiting] = []
         left: list[tuple[int]] = []
-        for row in map(QueuedRow._make, found):
+        for row in map(QueuedRow._make, rows):
             if _is_held(row.lease, row.noted, row.holder, now):  # one before it came in late: retried or adopted
                 break
             try:
@@ -96,8 +96,8 @@ class Claims(QueueFile):
         """The service has it: drop the row, keep the mapping. False: taken back meanwhile, forget it there."""
 
         def work(db: Connection) -> bool:
-            found = db.execute("SELECT cancelled FROM waiting WHERE seq = ?", (row.seq,)).fetchone()
-            if found is not None and found[0]:
+            state = db.execute("SELECT cancelled FROM waiting WHERE seq = ?", (row.seq,)).fetchone()
+            if state is not None and state[0]:
                 return False
             db.execute("DELETE FROM waiting WHERE seq = ?", (row.seq,))
             _go_on(db, lane)
@@ -166,7 +166,7 @@ class Claims(QueueFile):
         return self._note(work)
 
     def bury(self, row: Waiting, error: str, *, sent: bool) -> None:
-        """Set a row aside as a dead letter, out of the way of the others."""
+        """Mark a row as a dead letter, out of the way of the others."""
 
         def work(db: Connection) -> None:
             db.execute("UPDATE waiting SET dead = 1, lease = 0, error = ? WHERE seq = ?", (error[:500], row.seq))
@@ -254,7 +254,7 @@ def until(delay: Delay, now: float) -> tuple[float, float]:
 
 
 def pause(db: Connection, lane: Lane, seconds: float, now: float) -> None:
-    """Pause the lane, for no less than it is: another thread may have heard of a longer limit."""
+    """Pause the lane, for no less than it is: another thread may have received a longer limit."""
     if seconds > 0:
         ends = now + max(seconds, paused(db, lane, now))
         db.execute("INSERT OR REPLACE INTO pause VALUES(?, ?, ?, ?)", (lane.service, lane.mark, ends, now))
@@ -315,7 +315,7 @@ class Withdrawals(QueueFile):
 
         def work(db: Connection) -> tuple[int, bool]:
             dead = db.execute(f"SELECT 1 FROM waiting{where} AND dead = 1 AND {SENT}", values).fetchone()
-            # A row that may be stored although nobody heard so is sent once more, then forgotten.
+            # A row that may be stored although no reply came is sent once more, then forgotten.
             sent = db.execute(f"UPDATE waiting SET cancelled = 1{where} AND dead = 0 AND {SENT}", values).rowcount
             sql = f"DELETE FROM waiting{where} AND (cancelled = 0 OR dead = 1)"
             return sent + db.execute(sql, values).rowcount, dead is not None
@@ -328,10 +328,10 @@ class Withdrawals(QueueFile):
 
         def work(db: Connection) -> bool:
             db.execute("DELETE FROM delivered WHERE service = ? AND agent = ?", (lane.service, agent_id))
-            found = self._by_hold(db, "service = ? AND mark = ? AND agent = ?", values)
+            rows = self._by_hold(db, "service = ? AND mark = ? AND agent = ?", values)
             # One that was sent before may be stored: the service erases it too, right after this.
-            db.executemany("DELETE FROM waiting WHERE seq = ?", [(seq,) for seq, held in found if not held])
-            return not any(held for _, held in found)
+            db.executemany("DELETE FROM waiting WHERE seq = ?", [(seq,) for seq, held in rows if not held])
+            return not any(held for _, held in rows)
 
         return self.write(work) and self._disk.scrub(self._timeout)
 
@@ -346,25 +346,25 @@ class Withdrawals(QueueFile):
         where = "id = ? AND service = ? AND (cancelled = 0 OR dead = 1 OR mark <> ?)"
 
         def work(db: Connection) -> bool:
-            found = self._by_hold(db, where, (client_id, lane.service, lane.mark))
-            for seq, held in found:
+            rows = self._by_hold(db, where, (client_id, lane.service, lane.mark))
+            for seq, held in rows:
                 under_way = "UPDATE waiting SET cancelled = 1 WHERE seq = ? AND cancelled = 0 AND dead = 0"
                 if not held or not db.execute(under_way, (seq,)).rowcount:
                     db.execute("DELETE FROM waiting WHERE seq = ?", (seq,))
-            return bool(found)
+            return bool(rows)
 
         return self.write(work)
 
     def _by_hold(self, db: Connection, where: str, values: tuple[str, ...]) -> list[tuple[int, bool]]:
         """The numbers of these rows, and whether a process that has not ended may be sending each."""
         now = self._now()
-        found = db.execute(f"SELECT seq, lease, holder FROM waiting WHERE {where}", values).fetchall()
-        return [(seq, lease > now and not is_gone(holder)) for seq, lease, holder in found]
+        rows = db.execute(f"SELECT seq, lease, holder FROM waiting WHERE {where}", values).fetchall()
+        return [(seq, lease > now and not is_gone(holder)) for seq, lease, holder in rows]
 
 
 MOST_ROWS = 100_000
 MOST_BYTES = 128 * 1024 * 1024
-"""A memory a second for a day, or a thousand texts of the largest size: beyond, somebody has to look."""
+"""A memory a second for a day, or a thousand texts of the largest size: beyond, a person has to look."""
 
 
 class OutboxFile(Claims, Withdrawals):
@@ -393,7 +393,7 @@ class OutboxFile(Claims, Withdrawals):
         sent: bool = False,
         origin: str | None = None,
     ) -> None:
-        """Add rows, all or none; a memory that waits already under its id is that row, a dead letter goes anew.
+        """Add rows, all or none; a memory that waits already under its id is that row, a dead letter is sent again.
 
         `delay` is why they are queued: the service failed, or named a time, just before; `sent`: it may have stored
         them. `origin` is the traceparent of the call that queues them.
@@ -427,9 +427,9 @@ class OutboxFile(Claims, Withdrawals):
         One that was taken back stays so: the same id after `forget` stores nothing, here as at the service.
         """
         sql = f"SELECT {COLUMNS}, mark, dead, {SENT} FROM waiting WHERE id = ?"
-        if (found := db.execute(sql, (draft.client_id,)).fetchone()) is None:
+        if (stored := db.execute(sql, (draft.client_id,)).fetchone()) is None:
             return False
-        *columns, mark, dead, sent = found
+        *columns, mark, dead, sent = stored
         row = QueuedRow._make(columns)
         if (row.service, mark, row.agent.decode(errors="replace")) != (lane.service, lane.mark, draft.agent_id):
             raise _taken(self.path, draft, f"a memory of another agent, key or url ({row.service})")
@@ -516,8 +516,8 @@ class OutboxFile(Claims, Withdrawals):
 
     def _rows(self, condition: str, lane: Lane) -> list[QueuedRow]:
         sql = f"SELECT {COLUMNS} FROM waiting WHERE service = ? AND {condition} ORDER BY seq"
-        found = self.read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchall())
-        return [QueuedRow._make(one) for one in found]
+        rows = self.read(lambda db: db.execute(sql, (lane.service, lane.mark)).fetchall())
+        return [QueuedRow._make(one) for one in rows]
 
     def _count(self, condition: str, lane: Lane) -> int:
         sql = f"SELECT count(*) FROM waiting WHERE service = ? AND {condition}"
@@ -559,7 +559,7 @@ def me() -> str:
 
 
 def is_gone(holder: str) -> bool:
-    """Has this process certainly ended? Of one on another machine, or in another container, nobody here can tell."""
+    """Has this process certainly ended? Of one on another machine, or in another container, that is unknown."""
     node, pid, started = [*holder.rsplit("|", 2), "", ""][:3]
     if node != _place() or os.name != "posix" or not pid.isdigit():
         return False

@@ -1,6 +1,6 @@
 """The client's side of the outbox: remember, forget and clear as flows for both shells.
 
-A broken or busy outbox file keeps nobody from a service that is well, and no file work outlives the call's deadline.
+A broken or busy outbox file keeps no caller from a service that is well, and no file work outlives the call's deadline.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MOST_ROUNDS = 4
 """So many claims of an agent's rows a `remember` delivers itself; behind more it queues, and the thread delivers."""
 LEASED = 0.5
 """Seconds that a `remember` waits for rows that the thread or another process is sending right now."""
-UNDER_WAY = 0.02
+POLL = 0.02
 """Seconds between two looks whether a row that is being sent has come to its end."""
 SLOW = 30.0
 """After a call that ran into its deadline, calls queue behind waiting rows at once; the breaker's longest pause."""
@@ -85,7 +85,7 @@ class OutboxWriter:
         self._remote = remote
         self._joined: tuple[Delivery, Sender] | None = None
         self._closed = False
-        self._told = False
+        self._warned = False
         self._slow_until = 0.0
         self.looked = False
         """Has this client looked for rows that an earlier process left behind?"""
@@ -109,8 +109,8 @@ class OutboxWriter:
         try:
             stored = yield from exchange(calls.remember(draft), link, _for_service(ends - link.now()))
         except KronmemError as error:
-            return (yield from self._instead([draft], error, ends - link.now()))[0]
-        yield from self._well(paused, ends - link.now())
+            return (yield from self._queued_instead([draft], error, ends - link.now()))[0]
+        yield from self._succeeded(paused, ends - link.now())
         return stored
 
     def remember_many(self, drafts: Sequence[calls.Draft], link: Link, timeout: float) -> Flow[list[Memory]]:
@@ -127,9 +127,9 @@ class OutboxWriter:
             cause = error.__cause__ if isinstance(error.__cause__, KronmemError) else error
             if not policy.is_outage(cause):
                 raise
-            stored += yield from self._instead(drafts[len(stored) :], cause, timeout * FOR_THE_FILE)
+            stored += yield from self._queued_instead(drafts[len(stored) :], cause, timeout * FOR_THE_FILE)
         else:
-            yield from self._well(paused, timeout)
+            yield from self._succeeded(paused, timeout)
         return stored
 
     def later(
@@ -222,7 +222,7 @@ class OutboxWriter:
         half = ends - timeout / 2
         waiting = yield from self._cancelled(agent_id, None, None, timeout / 2)
         clean = not self.exists() or (yield from self._erased(agent_id, half))
-        if clean and self.exists():  # rows under another key may be another owner's: only `complete` tells of them
+        if clean and self.exists():  # rows under another key may be another owner's: only `complete` reports them
             ask = partial(self.ask, lambda file, lane: not file.has_stranded(lane, agent_id), timeout / 4)
             clean = yield from local(ask)
         done = yield from flow(ends - time.monotonic())
@@ -234,9 +234,9 @@ class OutboxWriter:
             left = max(ends - time.monotonic(), LEAST)
             if (yield from local(partial(self.ask, lambda file, lane: file.erase(lane, agent_id), left))):
                 return True
-            if time.monotonic() + UNDER_WAY >= ends:
+            if time.monotonic() + POLL >= ends:
                 return False
-            yield Pause(UNDER_WAY)
+            yield Pause(POLL)
 
     def _cancelled(self, agent_id: str, session_id: str | None, before: datetime | None, timeout: float) -> Flow[int]:
         inputs.identifier(agent_id, "agent_id")  # before anything is removed, and SQLite takes no lone surrogate
@@ -250,22 +250,22 @@ class OutboxWriter:
             )
         )
 
-    def _well(self, paused: bool, timeout: float) -> Flow[None]:
+    def _succeeded(self, paused: bool, timeout: float) -> Flow[None]:
         """The service stored something: nothing waits for a pause that it asked for earlier."""
-        self._told, self._slow_until = False, 0.0
+        self._warned, self._slow_until = False, 0.0
         if paused:
             yield from local(lambda: self._quietly(lambda: self._go_on(timeout)))
 
-    def _instead(self, drafts: Sequence[calls.Draft], error: KronmemError, timeout: float) -> Flow[list[Memory]]:
+    def _queued_instead(self, drafts: Sequence[calls.Draft], error: KronmemError, timeout: float) -> Flow[list[Memory]]:
         if not policy.is_outage(error):
             raise error
         if isinstance(error, DeadlineError):
             self._slow_until = time.monotonic() + SLOW
-        if not self._told:
+        if not self._warned:
             log.warning(
                 "memories wait in the outbox until the service takes them (%s: %s)", type(error).__name__, error
             )
-        self._told = True
+        self._warned = True
         if policy.retry_after(error) > policy.DAY:
             log.warning("%s asks to wait for %.0f s; a day is enough", self._service, policy.retry_after(error))
         try:
@@ -289,8 +289,8 @@ class OutboxWriter:
         if not self.exists():
             return True, False
         patience = (ends - link.now()) / 4
-        found = yield from local(lambda: self._quietly(lambda: self._ahead(agent_id, patience)))
-        count, paused, named = found or (0, False, False)
+        ahead = yield from local(lambda: self._quietly(lambda: self._ahead(agent_id, patience)))
+        count, paused, named = ahead or (0, False, False)
         if not count:
             return True, paused
         resting = link.breaker.state == "open" and link.breaker.opened_at + link.breaker.pause > link.now()
@@ -369,7 +369,7 @@ class OutboxWriter:
             try:
                 goes_on = yield from local(settle)
             except BaseException as error:
-                # Cancelled, a thread goes on to settle the row; when the file is locked, nobody does.
+                # Cancelled, a thread goes on to settle the row; when the file is locked, no thread does.
                 mine = [replace(row, interrupted=True)] if isinstance(error, KronmemError) else []
                 working.hand_back([*mine, *rest])
                 raise
@@ -402,7 +402,7 @@ class OutboxWriter:
             return self._joined
 
     def ask(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
-        """Ask the file about this client's lane, within `timeout`; what waits there is delivered from then on."""
+        """Ask the file about this client's lane, within `timeout`; memories there are delivered from then on."""
         working, sender = self.arrive()
         try:
             return self._ask(working, sender, question, timeout)
@@ -410,7 +410,7 @@ class OutboxWriter:
             working.begin(sender)
 
     def look(self, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
-        """The same for somebody who only looks: nothing is sent."""
+        """The same for a reader: nothing is sent."""
         return self._ask(*self.arrive(), question, timeout)
 
     def _ask(self, working: Delivery, sender: Sender, question: Callable[[OutboxFile, Lane], T], timeout: float) -> T:
@@ -427,7 +427,7 @@ class OutboxWriter:
         return answer
 
     def _put(self, drafts: Sequence[calls.Draft], timeout: float, delay: policy.Delay | None, sent: bool) -> None:
-        # Arrived once: closed in between, the row waits for the next process and no thread begins anew.
+        # Arrived once: closed in between, the row waits for the next process and no thread starts again.
         working, sender = self.arrive()
         origin = tracing.headers().get("traceparent")
 
@@ -450,7 +450,7 @@ class OutboxWriter:
         self.change(lambda file, lane: file.go_on(lane), timeout)
 
     def _quietly(self, work: Callable[[], T]) -> T | None:
-        """A broken outbox must not keep anybody from talking to a service that is well."""
+        """A broken outbox must not keep a caller from a service that is well."""
         try:
             return work()
         except KronmemError as error:
@@ -463,7 +463,7 @@ class OutboxWriter:
     # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def status(self, timeout: float) -> OutboxStatus:
-        """How many memories wait, or why nobody can tell."""
+        """How many memories wait, or why that is unknown."""
         if not self.exists():
             return OutboxStatus()
         try:
@@ -507,7 +507,7 @@ class OutboxWriter:
         """Nothing is held for long."""
 
     def after_fork(self, *, child: bool) -> None:
-        """The child takes part anew."""
+        """The child takes part again."""
         if child:
             self._joined, self.looked = None, False
 

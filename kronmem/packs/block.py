@@ -11,7 +11,7 @@ from kronmem.text.fence import named as fence_named
 
 
 def render_block(hits: Sequence[Hit], source: str, *, named: bool = False) -> str:
-    """Write hits as one fenced block of bounded size; "" without hits. With `named` each tells its agent."""
+    """Write hits as one fenced block of bounded size; "" without hits. With `named` each names its agent."""
     return render_hits([fence_named(hit) for hit in hits] if named else hits, source=source)
 
 

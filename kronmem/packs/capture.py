@@ -109,36 +109,36 @@ class CaptureRules:
     """Characters: with "all", shorter messages ("ok, thanks") are left out."""
     ttl_days: int | None = None
 
-    def accept(self, said: Utterance) -> bool:
+    def accept(self, utterance: Utterance) -> bool:
         """Tell whether an utterance may hold anything worth storing."""
         if self.option == "all":
-            return bool(said.text) and len(said.text) >= self.min_length
-        return bool(said.text) and (self.option != "user" or said.role == "user")
+            return bool(utterance.text) and len(utterance.text) >= self.min_length
+        return bool(utterance.text) and (self.option != "user" or utterance.role == "user")
 
     @property
     def waits(self) -> bool:
         """Whether a function of the user's decides, which may take its time."""
         return callable(self.option)
 
-    def find(self, said: Utterance) -> Texts | Awaitable[Texts]:
+    def find(self, utterance: Utterance) -> Texts | Awaitable[Texts]:
         """The texts of an utterance that are worth keeping; those of a function may have to be awaited."""
         if self.option == "all":
-            return [Fact(said.text, "interaction")]
-        if not callable(self.option):
-            return statements(said.text, said.role, said.before)
-        return self.option(said.text, role=said.role) if _takes_role(self.option) else self.option(said.text)
+            return [Fact(utterance.text, "interaction")]
+        if not callable(option := self.option):
+            return statements(utterance.text, utterance.role, utterance.before)
+        return option(utterance.text, role=utterance.role) if _takes_role(option) else option(utterance.text)
 
     def memories(
-        self, said: Utterance, texts: Texts, agent_id: str, session_id: str | None
+        self, utterance: Utterance, texts: Texts, agent_id: str, session_id: str | None
     ) -> Iterator[CapturedMemory]:
         """The memories of the texts found in an utterance, for one agent."""
-        metadata, place = said.metadata(), {"speaker": said.speaker, "role": said.role, **said.place}
-        for found in texts:
-            kind = found.memory_type if isinstance(found, Fact) else "fact"
-            for text in _pieces(str(found)):
+        place = {"speaker": utterance.speaker, "role": utterance.role, **utterance.place}
+        for stated in texts:
+            kind = stated.memory_type if isinstance(stated, Fact) else "fact"
+            for text in _pieces(str(stated)):
                 # Everything that is stored goes into the id: the same id with anything else would be refused.
                 memory_id = str(stable_id(agent_id, session_id, place, kind, text))
-                yield CapturedMemory(text, kind, metadata, memory_id, said.role, self.ttl_days)
+                yield CapturedMemory(text, kind, utterance.metadata(), memory_id, utterance.role, self.ttl_days)
 
 
 def capture_rules(
@@ -187,10 +187,10 @@ class Capture:
         """
         ticket: int | None = 0
         try:
-            said = read()
-            if self._rules.accept(said):
+            utterance = read()
+            if self._rules.accept(utterance):
                 # Resolved here: the thread that stores it has none of the caller's thread-local data.
-                ticket = self._backlog.add(partial(self._store, self._memory.resolved(), said))
+                ticket = self._backlog.add(partial(self._store, self._memory.resolved(), utterance))
                 if ticket is None:
                     raise OutboxFullError("too many messages wait to be stored")
         except Exception as error:  # noqa: BLE001 -- an exception in a hook would end the chat
@@ -218,10 +218,10 @@ class Capture:
     def _is_settled(self, ticket: int) -> bool:
         return self._behind or self._backlog.done(ticket)
 
-    def _store(self, memory: AgentMemory, said: Utterance) -> None:
+    def _store(self, memory: AgentMemory, utterance: Utterance) -> None:
         with self._log.swallowing():  # the next utterance is still to be stored
-            texts = _at_once(self._rules.find(said))
-            for one in self._rules.memories(said, texts, memory.agent_id, memory.session_id):
+            texts = _at_once(self._rules.find(utterance))
+            for one in self._rules.memories(utterance, texts, memory.agent_id, memory.session_id):
                 self._echoes.note(memory.agent_id, one.memory_id, one.text)
                 one.store(memory)
         self._behind = False
@@ -233,38 +233,38 @@ class AsyncCapture:
     def __init__(self, rules: CaptureRules, timeout: float, log: LogOnce, echoes: Echoes | None = None) -> None:
         self._rules, self._timeout, self._log, self._echoes = rules, timeout, log, echoes or Echoes()
 
-    async def take(self, memory: AsyncAgentMemory, said: Utterance) -> None:
+    async def take(self, memory: AsyncAgentMemory, utterance: Utterance) -> None:
         """Store an utterance within the timeout; a failure is logged once, cancellation goes on."""
-        if self._rules.accept(said):
+        if self._rules.accept(utterance):
             with self._log.swallowing():
-                await bounded_async(partial(self._store, memory.resolved(), said), self._timeout)
+                await bounded_async(partial(self._store, memory.resolved(), utterance), self._timeout)
 
-    async def _store(self, memory: AsyncAgentMemory, said: Utterance) -> None:
-        texts = await self._found(said)
-        for one in self._rules.memories(said, texts, memory.agent_id, memory.session_id):
+    async def _store(self, memory: AsyncAgentMemory, utterance: Utterance) -> None:
+        texts = await self._texts(utterance)
+        for one in self._rules.memories(utterance, texts, memory.agent_id, memory.session_id):
             self._echoes.note(memory.agent_id, one.memory_id, one.text)
             await one.store_async(memory)
 
-    async def _found(self, said: Utterance) -> Texts:
+    async def _texts(self, utterance: Utterance) -> Texts:
         if not self._rules.waits or _is_async(self._rules.option):
-            found = self._rules.find(said)
+            texts = self._rules.find(utterance)
         else:  # a plain function of the user's may block: that takes its own time, not the event loop's
-            found = await to_thread.run_sync(partial(_listed, self._rules, said), abandon_on_cancel=True)
-        return await found if isinstance(found, Awaitable) else found
+            texts = await to_thread.run_sync(partial(_listed, self._rules, utterance), abandon_on_cancel=True)
+        return await texts if isinstance(texts, Awaitable) else texts
 
 
-def _at_once(found: Texts | Awaitable[Texts]) -> Texts:
-    if not isinstance(found, Awaitable):
-        return found
-    if isinstance(found, Coroutine):
-        found.close()  # it would warn that it was never awaited
+def _at_once(texts: Texts | Awaitable[Texts]) -> Texts:
+    if not isinstance(texts, Awaitable):
+        return texts
+    if isinstance(texts, Coroutine):
+        texts.close()  # it would warn that it was never awaited
     raise ConfigError("capture= gave an awaitable, which a blocking chat cannot await: pass a plain function")
 
 
-def _listed(rules: CaptureRules, said: Utterance) -> Texts | Awaitable[Texts]:
+def _listed(rules: CaptureRules, utterance: Utterance) -> Texts | Awaitable[Texts]:
     """The texts, all of them found here: a generator would do its work where it is read."""
-    found = rules.find(said)
-    return found if isinstance(found, Awaitable) else list(found)
+    texts = rules.find(utterance)
+    return texts if isinstance(texts, Awaitable) else list(texts)
 
 
 def _pieces(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Checks of a pack's arguments, made at once: a hook that fails later has nobody to tell."""
+"""Checks of a pack's arguments, made at once: a hook that fails later has no caller to raise in."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _start(work: Callable[[], T], timeout: float) -> Future[T]:
 
     def run() -> None:
         if not future.set_running_or_notify_cancel():
-            return None  # nobody waits for it any more; from here on nobody can cancel it, and its result may be set
+            return None  # no caller waits for it any more; from here on none can cancel it, and its result may be set
         room = _room.free
         if not room.acquire(timeout=max(0.0, end - time.monotonic())):
             return future.set_exception(DeadlineError("too many memory calls hang already", sent=False))
@@ -156,7 +156,7 @@ class IdleThreads:
             pass
 
     def _rest(self, inbox: SimpleQueue[Work]) -> bool:
-        """Wait for work and do it; whatever it referred to is free when this thread waits again."""
+        """Wait for work and do it; all that it referred to is free when this thread waits again."""
         with self._lock:
             if len(self._idle) >= MAX_IDLE:
                 return False
@@ -168,7 +168,7 @@ class IdleThreads:
                 if inbox in self._idle:
                     self._idle.remove(inbox)
                     return False
-            work = inbox.get()  # somebody has just chosen this thread
+            work = inbox.get()  # a caller has just chosen this thread
         work()
         return True
 
@@ -232,7 +232,7 @@ _MODULES = (_ENGINE, "kronmem.engine.engine", "kronmem.engine.service")
 _warmed: weakref.WeakSet[Client | AsyncClient] = weakref.WeakSet()
 _NOBODY = "kronmem-warm-up"
 MOST_SECONDS = 60.0
-"""For a store of any size: nobody waits for it."""
+"""For a store of any size: no caller waits for it."""
 
 
 def is_cold(client: Client | AsyncClient) -> bool:

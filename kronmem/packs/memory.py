@@ -82,7 +82,7 @@ class LazyMemory:
 
 def _check_client(url: str | None, client: AsyncClient | None) -> None:
     if client is None:
-        settings.resolve(url, None)  # a bad url or a missing key is told here, not by a log line in the middle of a run
+        settings.resolve(url, None)  # a bad url or a missing key is raised here, not logged in the middle of a run
     elif url is not None:
         raise ConfigError("pass url= or client=, not both")
     elif not isinstance(client, AsyncClient):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
@@ -115,7 +115,7 @@ class AsyncReadingMemory(AsyncAgentMemory):
         return agent_id if session_id is None else f"{agent_id}/{session_id}"
 
     def block(self, hits: Sequence[Hit]) -> str:
-        """Write recalled hits as the injected block; with several agents each memory tells its own."""
+        """Write recalled hits as the injected block; with several agents each memory names its own."""
         agent_id = self.agent_id
         return render_block(hits, self.source, named=any(one != agent_id for one in self.read_from))
 
@@ -126,12 +126,12 @@ class AsyncReadingMemory(AsyncAgentMemory):
         if not others:
             return await super(AsyncReadingMemory, own).recall(query, limit, **options)
         if own.session_id is None and not options.get("fill"):
-            found = await self._client.recall_across([own.agent_id, *others], query, limit, **options)
-            return best(found.values(), limit)
+            across = await self._client.recall_across([own.agent_id, *others], query, limit, **options)
+            return best(across.values(), limit)
         hits = await super(AsyncReadingMemory, own).recall(query, limit, **options)
         options["fill"] = False  # the profile is that of the agent's own memory
-        found = await self._client.recall_across(others, query, limit, **options)
-        return best([hits, *found.values()], limit)
+        across = await self._client.recall_across(others, query, limit, **options)
+        return best([hits, *across.values()], limit)
 
     update_wrapper(recall, AsyncAgentMemory.recall)  # its docstring, and the parameters that inspect shows
 
@@ -152,9 +152,9 @@ def _others(read_from: Sequence[str], own: AgentMemory | AsyncAgentMemory) -> li
     return [one for one in read_from if session_id is not None or one != agent_id]
 
 
-def best(found: Iterable[Iterable[Hit]], limit: int) -> list[Hit]:
+def best(lists: Iterable[Iterable[Hit]], limit: int) -> list[Hit]:
     """Merge answers, each memory once: standing notes, then by similarity; among equals the earlier answer first."""
-    once = {(hit.memory.agent_id, hit.memory.id): hit for hits in found for hit in hits}
+    once = {(hit.memory.agent_id, hit.memory.id): hit for hits in lists for hit in hits}
     return sorted(once.values(), key=lambda hit: (not hit.standing, 0.0 if hit.standing else -hit.similarity))[:limit]
 
 
@@ -164,7 +164,7 @@ KeyVariable = Literal["KRONMEM_API_KEY", "KRONVEX_API_KEY"]
 
 
 def dumpable_url(url: str | None) -> str | None:
-    """Accept a url that anybody may read and any process may open."""
+    """Accept a url without secrets that any process may open."""
     if url is None:
         return None
     parts = urlsplit(url)

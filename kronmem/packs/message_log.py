@@ -55,16 +55,16 @@ class ChangeLog:
         self._replaced, self._removing = deque[str](), threading.Lock()
 
     def read(self) -> dict[str, JsonValue] | None:
-        """The head, with the value under "value"; None when there is nothing. Refuses what is no such journal."""
+        """The head, with the value under "value"; None when there is nothing. Refuses any other value."""
         head = self._state.get(self._key)
         if head is None:
             return None
-        found = head.get("journal") if isinstance(head, dict) and head.get("kind") == self._kind else None
-        if not isinstance(head, dict) or not isinstance(found, str):
+        journal = head.get("journal") if isinstance(head, dict) and head.get("kind") == self._kind else None
+        if not isinstance(head, dict) or not isinstance(journal, str):
             raise InvalidInputError(f"the value saved under {self._key!r} is not a {self._kind}")
-        self._id, self._entries = found, 0
+        self._id, self._entries = journal, 0
         value: dict[str, JsonValue] = {}
-        for changes in self._stored(found):
+        for changes in self._stored(journal):
             apply(value, changes)
             self._entries += 1
         return {**head, "value": value}
@@ -92,7 +92,7 @@ class ChangeLog:
             self._replaced.extend(self._name(old[0], number) for number in range(old[1] + int(old[2])))
 
     def remove_replaced(self) -> None:
-        """Remove the entries of old values, which nobody reads any more. Another thread may append meanwhile."""
+        """Remove the entries of old values, which are no longer read. Another thread may append meanwhile."""
         with self._removing:
             while self._replaced:
                 self._state.delete(self._replaced[0])
@@ -132,7 +132,7 @@ def apply(value: dict[str, JsonValue], changes: Sequence[Change]) -> None:
         else:
             known = inner.setdefault(last, [])
             if not isinstance(known, list) or not isinstance(new, list) or len(known) < start:
-                raise ReplyError("an entry of this journal does not fit the ones before it")
+                raise ReplyError("an entry of this journal does not follow from the ones before it")
             known[start:] = new
 
 
@@ -157,7 +157,7 @@ def differences(old: JsonValue, new: JsonValue, path: tuple[str, ...] = ()) -> I
 class Awaited:
     """An `AsyncState` for the blocking journal, which runs in a thread of the event loop.
 
-    A call that nobody waits for any more is not cancelled: it may have arrived, and its end tells.
+    A call without a waiting caller is not cancelled: it may have arrived, and its end decides.
     """
 
     def __init__(self, state: AsyncState) -> None:
@@ -178,7 +178,7 @@ class Awaited:
     def _result(self, call: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         while not wait([future], 1.0).done:
-            if self._loop.is_closed():  # nobody carries it on: the process must be able to end
+            if self._loop.is_closed():  # no task carries it on: the process must be able to end
                 raise DeadlineError("the event loop was closed before the save had ended")
         return future.result()
 
@@ -191,14 +191,14 @@ _AT_ONCE = 16
 
 async def values_of(state: AsyncState, keys: Sequence[str]) -> list[JsonValue]:
     """The values under keys, in their order, without those that are not there; a failure is raised as it is."""
-    found: dict[str, JsonValue] = {}
+    values: dict[str, JsonValue] = {}
     failed: list[KronmemError] = []
     waiting = iter(keys)
 
     async def work() -> None:
         for key in waiting:
             try:
-                found[key] = await state.get(key)
+                values[key] = await state.get(key)
             except KronmemError as error:  # not by the task group, which would wrap it
                 failed.append(error)
                 group.cancel_scope.cancel()
@@ -208,7 +208,7 @@ async def values_of(state: AsyncState, keys: Sequence[str]) -> list[JsonValue]:
             group.start_soon(work)
     if failed:
         raise failed[0]
-    return [value for key in keys if (value := found[key]) is not None]
+    return [value for key in keys if (value := values[key]) is not None]
 
 
 # Text and JSON of messages in a form that every store takes. Pure.

@@ -1,6 +1,6 @@
 """No echo: a memory whose statement stands in the prompt is not shown again, and takes no other's place.
 
-The words decide, case and punctuation aside: ids cannot always be known, for a text that was stored before keeps its
+The words decide, without case and punctuation: ids cannot always be known, for a text that was stored before keeps its
 old one. Ids that were seen are asked to be left out from the start, for as long as their words stand in the prompt.
 """
 
@@ -83,7 +83,7 @@ Recall = Callable[[list[str]], list[Hit]]
 
 
 def recall_fresh(recall: Recall, echoes: Echoes, agent_id: str, prompt: Prompt) -> list[Hit]:
-    """Recall what does not stand in the prompt; asked once more when echoes were among the hits."""
+    """Recall memories that do not stand in the prompt; asked once more when echoes were among the hits."""
     known = echoes.standing(agent_id, prompt)
     hits = recall(known)
     fresh = echoes.fresh(agent_id, hits, prompt)

@@ -51,14 +51,14 @@ class ShownIds:
         return (fits[0], "") if len(fits) == 1 else ("", prefix)
 
 
-def only_one(found: list[Memory]) -> str:
+def only_one(memories: list[Memory]) -> str:
     """The id of the memory that a prefix fits; `NotFoundError` if there is none."""
-    if not found:
+    if not memories:
         raise NotFoundError("no memory has that id", status=404)
-    return found[0].id
+    return memories[0].id
 
 
-def candidates(found: list[Memory], prefix: str) -> str:
+def candidates(memories: list[Memory], prefix: str) -> str:
     """Words about memories of which a model has to choose one."""
-    lines = [f"{label(one.id)}: {legible(Hit(memory=one))[:100]}" for one in found[:MAX_CANDIDATES]]
+    lines = [f"{label(one.id)}: {legible(Hit(memory=one))[:100]}" for one in memories[:MAX_CANDIDATES]]
     return "\n".join([f"{prefix} fits several notes; nothing was deleted. Say which:", *lines])

@@ -134,7 +134,7 @@ def check_tools(tools: bool | Iterable[str]) -> tuple[ToolName, ...]:
     return check_only(tools)
 
 
-# The manners of a tool: it never raises, ends by its deadline, and tells a model in words of a failure.
+# The manners of a tool: it never raises, ends by its deadline, and describes a failure to the model in words.
 
 OWN_DEADLINE = 0.8
 """The share of a tool's time that the call itself may take: the rest is left for queueing a memory in time."""
@@ -169,7 +169,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def with_fields(function: F) -> F:
-    """Rewrite the annotations of a function that nobody else holds: a text becomes `Field(description=text)`."""
+    """Rewrite the annotations of a function of our own: a text becomes `Field(description=text)`."""
     # Read as they are: before Python 3.11, get_type_hints wraps a parameter that is None by default once more.
     function.__annotations__ = {name: _described(hint) for name, hint in function.__annotations__.items()}
     signature = inspect.signature(function)

@@ -76,20 +76,20 @@ class Turn:
         self._budget, self._id = TimeBudget(parts.memory.timeout), uuid.uuid4().hex[:12]
 
     async def block(self, words: str, prompt: Iterable[str] = ()) -> str:
-        """The injected block for the user's words, without what the prompt holds; "" without hits and on failure."""
-        found = ""
+        """The injected block for the user's words, without memories in the prompt; "" without hits and on failure."""
+        block = ""
         if words and self._memory is not None:
             with self._parts.log.swallowing():
                 await load_engine_for(self._memory.client)  # before the budget is touched
-                found = await self._budget.spend(partial(self._recall, self._memory, words, Prompt(prompt)))
-        return found
+                block = await self._budget.spend(partial(self._recall, self._memory, words, Prompt(prompt)))
+        return block
 
-    async def keep(self, said: Utterance) -> None:
-        """Store words of this turn; it is their place unless they have one, so said again they are stored again."""
+    async def keep(self, utterance: Utterance) -> None:
+        """Store words of this turn; it is their place unless they have one, so when repeated they are stored again."""
         if self._memory is not None and self._parts.capture is not None:
-            said = said if said.place else replace(said, place={"turn": self._id})
+            utterance = utterance if utterance.place else replace(utterance, place={"turn": self._id})
             try:
-                await self._budget.spend(partial(self._parts.capture.take, self._memory, said), last=True)
+                await self._budget.spend(partial(self._parts.capture.take, self._memory, utterance), last=True)
             except DeadlineError as error:  # it raises nothing else, and logs by itself when it works again
                 self._parts.capture_log.failed(error)
 
@@ -107,7 +107,7 @@ async def recall_for_turn(
     prompt: Prompt,
     threshold: float | None = None,
 ) -> list[Hit]:
-    """The hits of one turn: the profile and what fits the question, without what stands in the prompt."""
+    """The hits of one turn: the profile and the memories that fit the question, without those in the prompt."""
 
     async def recall(exclude: list[str]) -> list[Hit]:
         return await memory.recall(question, limit, exclude=exclude, fill="profile", threshold=threshold)

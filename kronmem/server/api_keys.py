@@ -26,7 +26,7 @@ Headers = Mapping[str, str]
 
 
 class Keys:
-    """The keys of a server and the owner each stands for; without any, everybody is the owner ''."""
+    """The keys of a server and the owner each stands for; without any, every caller is the owner ''."""
 
     def __init__(self, owners: Mapping[str, str] | KeysFile | None) -> None:
         self._owners = owners or {}
@@ -37,10 +37,10 @@ class Keys:
         return bool(self._owners)
 
     def owner(self, given: str) -> str | None:
-        """The owner of a key. Every key is compared in constant time: the time it takes tells nothing about them."""
+        """The owner of a key. Every key is compared in constant time: the time it takes reveals nothing about them."""
         known = self._owners.read() if isinstance(self._owners, KeysFile) else self._owners
-        found = [owner for key, owner in known.items() if hmac.compare_digest(key.encode(), given.encode())]
-        return found[0] if found else None
+        matching = [owner for key, owner in known.items() if hmac.compare_digest(key.encode(), given.encode())]
+        return matching[0] if matching else None
 
 
 class KeysFile:
@@ -63,16 +63,16 @@ class KeysFile:
 
     def _read(self) -> Mapping[str, str]:
         mark = self._stat()  # before: a change while it is read is seen at the next request
-        found = owners(*self._given, read_file(self._path)) or {}
+        known = owners(*self._given, read_file(self._path)) or {}
         self._mark = mark
-        return found
+        return known
 
     def _stat(self) -> tuple[int, ...]:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return ()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def owners(bare: str | None, named: str | None, lines: Iterable[str] = ()) -> dict[str, str] | None:
@@ -84,11 +84,11 @@ def owners(bare: str | None, named: str | None, lines: Iterable[str] = ()) -> di
     pairs = [("", bare)] if bare else []
     pairs += [_pair(part) for part in (named or "").split(",") if part.strip()]
     pairs += [_pair(line) if ":" in line else ("", line) for line in lines]
-    found: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for name, key in pairs:
-        if found.setdefault(_checked(key), name) != name:
+        if by_key.setdefault(_checked(key), name) != name:
             raise ConfigError("one key was given to two names")
-    return found or None
+    return by_key or None
 
 
 def read_file(path: Path | None) -> list[str]:
@@ -102,10 +102,10 @@ def read_file(path: Path | None) -> list[str]:
         raise ConfigError(f"cannot read the keys in {path}: {getattr(error, 'strerror', None) or error}") from error
     if loose:
         _log.warning("others can read the keys in %s: chmod 600 %s", path, path)
-    found = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not found:
+    keys = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not keys:
         raise ConfigError(f"there is no key in {path}")
-    return found
+    return keys
 
 
 def _pair(part: str) -> tuple[str, str]:
@@ -144,9 +144,9 @@ def basic(headers: Headers) -> str | None:
     return password or user
 
 
-def names(found: Iterable[str]) -> str:
+def names(owners: Iterable[str]) -> str:
     """The owners of a server in words, for its first line."""
-    return ", ".join(sorted(name or "(no name)" for name in set(found)))
+    return ", ".join(sorted(name or "(no name)" for name in set(owners)))
 
 
 # Counts wrong keys by the address they come from. Right keys are never counted and reset nothing: many users may share
@@ -155,7 +155,7 @@ def names(found: Iterable[str]) -> str:
 ALLOWED = 20
 """Wrong keys in a window before an address gets 429: more than a program with a mistyped key tries by itself."""
 WINDOW = 60.0
-"""Seconds after which an address begins anew: 20 guesses a minute find no random key."""
+"""Seconds after which an address starts at zero: 20 guesses a minute find no random key."""
 _ADDRESSES = 10_000
 """How many addresses are remembered, in a few megabytes; the one that was counted first goes first."""
 

@@ -55,7 +55,7 @@ PAGES = ("/", "/openapi.json")
 UNMATCHED = "unmatched"
 _LABELS = {route: re.sub(r"\{(agent|memory|session)\}", r"{\1_id}", route.path) for route in _ROUTES}
 OPEN = frozenset({*PAGES, paths.HEALTH})
-"""The only paths that answer without a key: none tells anything about the memories stored."""
+"""The only paths that answer without a key: none reveals anything about the memories stored."""
 
 
 def create_app(
@@ -66,9 +66,9 @@ def create_app(
     open_metrics: bool = False,
     log_request: LogRequest = log_as_text,
 ) -> ASGIApp:
-    """The service as an ASGI app. `keys` maps each API key to its owner; without keys everybody is the owner ''.
+    """The service as an ASGI app. `keys` maps each API key to its owner; without keys every caller is the owner ''.
 
-    `open_metrics` lets anybody read /metrics. `log_request` writes the access log.
+    `open_metrics` serves /metrics without a key. `log_request` writes the access log.
     """
     mcp, requests = McpEndpoint(service), RequestMetrics()
     others: dict[AnyRoute, _Endpoint] = {**dict.fromkeys(MCP_ROUTES, mcp), METRICS: MetricsEndpoint(service, requests)}
@@ -89,7 +89,7 @@ def create_app(
         exception_handlers={HTTPException: _refusal},
         lifespan=lambda _app: mcp.running(),
     )
-    app.router.redirect_slashes = False  # a redirect would repeat a DELETE at an address nobody asked for
+    app.router.redirect_slashes = False  # a redirect would repeat a DELETE at an address that the caller did not send
     return Guard(app, hosts or Hosts(), route_of, finished)
 
 
@@ -111,7 +111,7 @@ _Asked = tuple[Service, Match, Request, str]
 
 
 class _Keyed(Protocol):
-    """A way to be asked: where the key stands, and how it says no."""
+    """A protocol of requests: where the key stands, and the form of a refusal."""
 
     @property
     def key(self) -> Callable[[Headers], str | None]: ...
@@ -217,8 +217,8 @@ def _routed(web: WebRequest) -> Match:
 
 
 def _unusable(contract: Contract, error: KronmemError) -> Response:
-    if isinstance(error, TransportError) and error.sent:  # lost while it committed: nobody knows
-        response = _problem(contract, 504, "The memory store did not answer: it may have done what was asked")
+    if isinstance(error, TransportError) and error.sent:  # lost while it committed: the outcome is unknown
+        response = _problem(contract, 504, "The memory store did not answer: it may have carried out the request")
     else:
         response = _problem(contract, 503, "The memory store cannot be used at the moment")
     if isinstance(error, TransportError):  # for "agent" callers need not leave the other agents alone

@@ -19,14 +19,14 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn narrows it
         """Take the connection; make room for it if there is none."""
         super().connection_made(transport)
-        self.last_heard = self.loop.time()
+        self.last_received = self.loop.time()
         self._patience = self.loop.call_later(SILENT_SECONDS, self._leave_if_unused)
         if len(self.connections) > MOST:
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Note when something was heard."""
-        self.last_heard = self.loop.time()
+        """Note when something was received."""
+        self.last_received = self.loop.time()
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -36,7 +36,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Is it the client's turn: to ask, or to send the rest of what it asks?"""
+        """Is it the client's turn: to ask, or to send the rest of its request?"""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body  # pyright: ignore[reportUnnecessaryComparison] -- None until the first request
 
@@ -49,4 +49,4 @@ class BoundedProtocol(H11Protocol):
         others = cast("set[BoundedProtocol]", self.connections) - {self}
         idle = [other for other in others if other.idle and not other.transport.is_closing()]
         if idle:
-            min(idle, key=lambda other: other.last_heard).transport.close()
+            min(idle, key=lambda other: other.last_received).transport.close()

@@ -37,7 +37,7 @@ _METHODS = _SAFE | {"POST", "PUT", "PATCH", "DELETE", "CONNECT", "TRACE"}
 
 
 class Hosts:
-    """The names under which this server may be addressed: a foreign one is a rebound name in somebody's browser."""
+    """The names under which this server may be addressed: a foreign one is a rebound name in a browser."""
 
     def __init__(self, bound: str = "127.0.0.1", more: Iterable[str] = ()) -> None:
         self._anywhere = bound in ("", "0.0.0.0", "::")
@@ -138,7 +138,7 @@ class _Outgoing:
 
     @property
     def method(self) -> str:
-        """The method; one that HTTP does not have goes by the conventions' word, or anybody could make up labels."""
+        """The method; one that HTTP does not have goes by the conventions' word, or a client could make up labels."""
         method: str = self._scope["method"]
         return method if method in _METHODS else "_OTHER"
 
@@ -168,7 +168,7 @@ async def _refuse(send: Send, status: int, detail: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-# The access log: one line a request, as text or as JSON. Without query and contents, which nobody else should read.
+# The access log: one line a request, as text or as JSON. Without query and contents, which are private.
 
 _log = logging.getLogger("kronmem.access")
 
@@ -233,7 +233,7 @@ class BodyRoom:
 
     @contextmanager
     def share(self) -> Generator[Callable[[int], None], None, None]:
-        """Room for one body until it is answered: a function to be told how long the body has become."""
+        """Room for one body until it is answered: a function to report the body's length to."""
         taken = 0
 
         def grow(length: int) -> None:
@@ -258,9 +258,9 @@ async def read(
 ) -> Request:
     """The whole request; HTTPException when it has more than `most` bytes, is too slow, or its sender has gone.
 
-    `grow` is told how long the body has become, and may refuse it.
+    `grow` receives the length so far, and may refuse it.
     """
-    # Nobody waits for the body of a GET, which has no meaning: the open routes can be held up by nobody.
+    # The body of a GET, which has no meaning, is not waited for: no client can hold up the open routes.
     body = b"" if web.method in ("GET", "HEAD") else await _body(web, most, grow, seconds)
     query = tuple(web.query_params.multi_items()) if web.scope.get("query_string") else ()
     method, path = target(web)

@@ -120,12 +120,12 @@ def _named_agent(segments: Mapping[str, str], web: WebRequest) -> str:
     named = [one for one in (web.headers.get(HEADER), segments.get("agent")) if one is not None]
     try:
         # A header holds ASCII; other names are percent-encoded there as they are in a path.
-        found = {valid_id(unquote(one, errors="strict")) for one in named if one.isascii()}
+        agents = {valid_id(unquote(one, errors="strict")) for one in named if one.isascii()}
     except ValueError as error:
         raise HTTPException(400, f"Bad agent: {error}") from None
-    if len(found) != 1:
+    if len(agents) != 1:
         raise HTTPException(400, "Name one agent: header X-Kronmem-Agent (percent-encoded) or path /mcp/{agent}")
-    return found.pop()
+    return agents.pop()
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

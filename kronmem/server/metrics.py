@@ -103,7 +103,7 @@ class MetricsEndpoint:
         self._service, self._requests = service, requests
 
     async def answer(self, _match: Match, _owner: str, web: WebRequest, send: Send) -> None:
-        """Answer one scrape; a store that cannot be used is one of the facts told."""
+        """Answer one scrape; a store that cannot be used is one of the facts reported."""
         size = await to_thread.run_sync(self._size)
         build = f'kronmem_build_info{{version="{installed_version()}"}} 1'
         about = (*_head("kronmem_build_info", "gauge", "The version of the server."), build)

@@ -34,7 +34,7 @@ _REFUSALS = {
     "422": "The request does not fit",
     "429": "Too many wrong keys from this address",
     "503": "The store cannot be used at the moment",
-    "504": "The store was lost while it stored: it may have done what was asked",
+    "504": "The store was lost while it stored: it may have carried out the request",
 }
 
 
@@ -42,14 +42,14 @@ def document(contracts: Iterable[Contract], version: str) -> Json:
     """The whole document."""
     routes = [(contract, route) for contract in contracts for route in contract.routes]
     schemas = _Schemas([route for _, route in routes])
-    found: dict[str, JsonValue] = {}
+    paths: dict[str, JsonValue] = {}
     for contract, route in routes:
-        operations = cast("Json", found.setdefault(route.path, {}))
+        operations = cast("Json", paths.setdefault(route.path, {}))
         operations[route.method.lower()] = _operation(contract, route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "kronmem", "version": version, "description": "Durable memory for agents."},
-        "paths": found,
+        "paths": paths,
         "components": {"schemas": schemas.all, "securitySchemes": _SCHEMES},
     }
 
@@ -63,8 +63,8 @@ class _Schemas:
         replies = list(dict.fromkeys(route.reply for route in routes))
         inputs: list[_Input] = [(str(model), "validation", TypeAdapter(model)) for model in requests]
         inputs.extend((str(reply), "serialization", TypeAdapter(reply)) for reply in replies)
-        self._refs, found = TypeAdapter.json_schemas(inputs, ref_template=_REF)
-        self.all = cast("Json", found.get("$defs", {}))
+        self._refs, schemas = TypeAdapter.json_schemas(inputs, ref_template=_REF)
+        self.all = cast("Json", schemas.get("$defs", {}))
         for model in requests:
             self._tighten(self._schema(model))
             if {"query", "message"} <= model.model_fields.keys():
@@ -114,7 +114,7 @@ def _named(reference: Json) -> str:
 
 
 def _operation(contract: Contract, route: AnyRoute, schemas: _Schemas) -> Json:
-    found: Json = {
+    operation: Json = {
         "operationId": _name(route),
         "tags": [contract.name],
         "summary": (route.request.__doc__ or "").split("\n")[0],
@@ -123,8 +123,8 @@ def _operation(contract: Contract, route: AnyRoute, schemas: _Schemas) -> Json:
         "security": [] if route.path == paths.HEALTH else [{}, {contract.name: []}],
     }
     if route.has_body:
-        found["requestBody"] = {"required": not route.body_optional, "content": _json(schemas.request(route))}
-    return found
+        operation["requestBody"] = {"required": not route.body_optional, "content": _json(schemas.request(route))}
+    return operation
 
 
 def _name(route: AnyRoute) -> str:

@@ -1,4 +1,4 @@
-"""Runs the web app with uvicorn until it is told to stop."""
+"""Runs the web app with uvicorn until a signal stops it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def run(
 ) -> None:
     """Serve the file or postgresql:// url at `path`; returns after SIGINT or SIGTERM, with accepted writes finished.
 
-    `keys` maps each key to its owner; without any, only loopback is served. `open_metrics` lets anybody read /metrics,
-    `json_log` writes the access log as JSON, `ready` is told the url.
+    `keys` maps each key to its owner; without any, only loopback is served. `open_metrics` serves /metrics without one,
+    `json_log` writes the access log as JSON, `ready` receives the url.
     """
     import uvicorn
 
@@ -103,11 +103,11 @@ def _listening(host: str, port: int) -> Generator[socket.socket, None, None]:
 
 def _socket(host: str, port: int) -> socket.socket:
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:  # a name with an empty part, or one too long
         raise ConfigError(f"{host} is no address of this machine") from error
     # TCP by name: asyncio switches Nagle's delay off only for sockets that say so.
-    return socket.socket(found[0][0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    return socket.socket(addresses[0][0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
 
 
 def _url(host: str, door: socket.socket) -> str:
@@ -118,7 +118,7 @@ def _url(host: str, door: socket.socket) -> str:
 
 @contextmanager
 def _stopped_by_signals(server: uvicorn.Server) -> Generator[None, None, None]:
-    """uvicorn hears signals only while it runs, and raises them again: then nobody would close the database."""
+    """uvicorn handles signals only while it runs, and raises them again: the database would stay open."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -71,8 +71,8 @@ class SetConnection(sqlite3.Connection):
     def value(self, sql: str, ends: float) -> int | str:
         """The one value that a statement answers."""
         self.wait_until(ends)
-        found: int | str = self.execute(sql).fetchone()[0]
-        return found
+        value: int | str = self.execute(sql).fetchone()[0]
+        return value
 
 
 def connect(path: str, *, read_only: bool) -> SetConnection:
@@ -89,7 +89,7 @@ def connect(path: str, *, read_only: bool) -> SetConnection:
 
 
 def _read_only_uri(path: str) -> str:
-    # Without its -shm a WAL database can be read only as one that nobody changes; what its -wal holds would be missed.
+    # Without its -shm a WAL database can be read only as one that no process changes; its -wal would be missed.
     shared = os.path.exists(path + "-shm")
     if not shared and os.path.exists(path + "-wal") and os.path.getsize(path + "-wal"):
         raise StoreError(f"{path} has changes in {path}-wal that cannot be read here: copy both to a writable place")
@@ -115,12 +115,12 @@ def secure(path: str) -> bool:
 def identity(path: str) -> tuple[int, int] | None:
     """Which file is at the path now; None: none is."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         if error.errno is None:  # raised by a signal handler
             raise
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _close_to_others(path: str, directory: str) -> None:
@@ -131,7 +131,7 @@ def _close_to_others(path: str, directory: str) -> None:
     if _alone(path, directory):
         _tighten(directory, 0o700)  # ours alone; a directory with other things in it is the user's to decide about
     elif (mode := os.stat(directory).st_mode) & 0o002 and not mode & stat.S_ISVTX:
-        raise StoreError(f"anybody may replace files in {directory}: run  chmod o-w {shlex.quote(directory)}")
+        raise StoreError(f"other users may replace files in {directory}: run  chmod o-w {shlex.quote(directory)}")
 
 
 def _alone(path: str, directory: str) -> bool:
@@ -150,7 +150,7 @@ def _tighten(path: str, mode: int) -> None:
     except OSError as error:
         if error.errno != errno.EROFS:  # nothing can be changed there, and nothing of ours will be written
             command = f"chmod {mode:o} {shlex.quote(path)}"
-            raise StoreError(f"others have access to {path}, and it is not ours to change: run  {command}") from error
+            raise StoreError(f"cannot close {path} to other users: run  {command}") from error
 
 
 def prepare(connection: SetConnection, path: str, schema: FileSchema, ends: float, *, read_only: bool) -> None:
@@ -190,7 +190,7 @@ def _check(connection: SetConnection, path: str, schema: FileSchema, ends: float
         raise StoreError(f"{path} was written by a newer kronmem (schema {version}, known {schema.version}): upgrade")
     tables = connection.value("SELECT count(*) FROM sqlite_master", ends)
     if tables and connection.value("PRAGMA application_id", ends) != schema.application_id:
-        raise StoreError(f"{path} is a database of something else: choose another file")
+        raise StoreError(f"{path} is a database of another program: choose another file")
     known = version == schema.version or version in schema.migrations
     sign = f"SELECT count(*) FROM sqlite_master WHERE name = '{schema.sign}'"
     if version and not (known and (schema.sign is None or connection.value(sign, ends))):
@@ -213,7 +213,7 @@ MEMORY = ":memory:"
 _POOL = 8
 """Connections of one process to a file: readers run beside each other, and each has a cache of 8 MB."""
 SLICE = 0.1
-"""So long a locked file is waited for inside SQLite at a stretch: a fork waits for whoever is inside."""
+"""So long a locked file is waited for inside SQLite at a stretch: a fork waits for the thread inside."""
 REST_AT_FORK = 5.0
 """So long a fork waits for transactions to end; their own work takes milliseconds, a slow disk more."""
 
@@ -261,7 +261,7 @@ class Door:
         return any(visit.thread != threading.get_ident() for visit in list(self.inside))
 
     def close(self, *, closed: bool = True) -> None:
-        """Let nobody in, or let them in again."""
+        """Let no thread in, or let them in again."""
         with self._lock:
             self._closed = closed
             self._changed.notify_all()
@@ -299,7 +299,7 @@ class SqliteFile:
         """Close the connections of this process. Later transactions are a `StoreError`."""
         self._closed = True
         self._close_idle()
-        # A connection that is closed under a thread at work in it ends the process: whoever is inside closes it at the
+        # A connection that is closed under a thread at work in it ends the process: the thread inside closes it at the
         # end. Nobody comes in any more.
         self._close_memory()
 
@@ -492,7 +492,7 @@ class DiskFullError(StoreError):
 
 
 class FileMovedError(StoreError):
-    """The file that was opened is no longer at its path: what is written to it now, nobody would find again."""
+    """The file that was opened is no longer at its path: writes to it now would be lost."""
 
     def __init__(self, path: str) -> None:
         message = f"{path} was deleted, moved or replaced while it was open: put it back or open it anew"

@@ -1,7 +1,7 @@
 """Which sentences of a message are worth keeping: rules for English, prose only, no model, no clock.
 
-A sentence is kept for what it states about its writer, their team or a decision; what it asks for, what will be over
-tomorrow and what is only supposed are left out. Rules are anchored at the start of a clause and see bounded text.
+A sentence is kept for a statement about its writer, their team or a decision; requests, statements that are over
+tomorrow and suppositions are left out. Rules are anchored at the start of a clause and see bounded text.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def extract_facts(text: str) -> list[Fact]:
 
 def _facts(sentences: list[str]) -> list[Fact]:
     """The facts of one paragraph; one that leans on the sentence before it is joined to it."""
-    found: list[Fact] = []
+    facts: list[Fact] = []
     before: Fact | None = None
     for at, sentence in enumerate(sentences):
         fact = find_fact(sentence)
@@ -58,16 +58,16 @@ def _facts(sentences: list[str]) -> list[Fact]:
             lead = before or _context(sentences[at - 1])
             if lead is not None and len(lead) + len(fact) < MAX_SENTENCE_CHARS:
                 if before is not None:
-                    found.pop()
+                    facts.pop()
                 fact = Fact(f"{lead} {fact}", before.memory_type if before is not None else fact.memory_type)
         if fact is not None:
-            found.append(fact)
+            facts.append(fact)
         before = fact
-    return found
+    return facts
 
 
 def _context(sentence: str) -> str | None:
-    """A sentence that is no fact by itself and states what the next one is about."""
+    """A sentence that is no fact by itself and states the subject of the next one."""
     words = _without_lead_in(rules.ROLE.sub("", plain(sentence)))
     left_out = (rules.REQUEST, rules.QUESTION_START, rules.SUPPOSED)
     if words.endswith("?") or " " not in words or any(rule.match(words) for rule in left_out):
@@ -105,7 +105,7 @@ def _without_lead_in(words: str) -> str:
 
 
 def _asked_for(rest: str) -> Fact | None:
-    """What the writer asked to remember, whatever it is."""
+    """The text that the writer asked to remember, of any kind."""
     return Fact(rest, _memory_type(rest) or "fact") if " " in rest else None
 
 
@@ -128,7 +128,7 @@ def _statement(words: str) -> Fact | None:
 
 
 def _memory_type(words: str) -> str | None:
-    """The type of what the sentence, or a clause of it that stands on its own, states for longer."""
+    """The type of the lasting statement in the sentence, or in a clause of it that stands on its own."""
     if rules.ORDER.match(words):
         return "preference"
     speaker = rules.SPEAKER.match(words)

@@ -216,7 +216,7 @@ LASTING = (
     r"|maintained|due|kept|licensed|limited|managed|installed|capped|cut|signed|available (?:at|on|under)|an? |at "
     rf"|on |in |for |to (?:be )?\w+|\d|(?:our|my|main|trunk|singular)\b|{CAPITAL}))"
 )
-# What an assistant must respect. Faith and orientation are left out on purpose: nobody asked us to collect them.
+# What an assistant must respect. Faith and orientation are left out on purpose: they are not ours to collect.
 TRAIT = words(
     r"vegan vegetarian pescatarian halal kosher diabetic allergic lactose gluten celiac coeliac colou?r-?_?blind blind"
     r" deaf hard_of_hearing in_a_wheelchair dyslexic autistic neurodivergent left-handed right-handed married divorced"

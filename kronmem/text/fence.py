@@ -79,11 +79,11 @@ def render_hits(
 ) -> str:
     """Write recalled hits as one fenced block for a prompt; "" when there are none.
 
-    It takes hits in their order, or what `recall_across` gave: then each note names its agent. `source` is the name of
+    It takes hits in their order, or those of `recall_across`: then each note names its agent. `source` is the name of
     the block, and `max_chars` bounds all of it, fences included.
     """
     if isinstance(hits, Mapping):
-        hits = [named(hit) for found in hits.values() for hit in found]
+        hits = [named(hit) for own in hits.values() for hit in own]
     return render(hits, source=source, max_chars=max_chars)
 
 
@@ -113,11 +113,11 @@ def described(hits: Sequence[Hit]) -> list[tuple[list[str], str]]:
 
 def _moments(hits: Sequence[Hit]) -> list[str]:
     """The local date of each, with the time where two are of one day; none of standing notes, which stay the same."""
-    told = [None if hit.standing else _local(hit.memory.created_at) for hit in hits]
-    days = Counter(time.date() for time in told if time is not None)
+    times = [None if hit.standing else _local(hit.memory.created_at) for hit in hits]
+    days = Counter(time.date() for time in times if time is not None)
     return [
         "" if time is None else f"{time:%Y-%m-%d %H:%M}" if days[time.date()] > 1 else f"{time:%Y-%m-%d}"
-        for time in told
+        for time in times
     ]
 
 
@@ -239,7 +239,7 @@ def _defused(text: str) -> str:
         letters, places = _decoded(letters, places)
     kept: list[str] = []
     at = 0
-    for start, end in dict.fromkeys(places[found.start()] for found in _FENCE.finditer(letters)):
+    for start, end in dict.fromkeys(places[match.start()] for match in _FENCE.finditer(letters)):
         kept.append(text[at:start])
         at = end
     return "[".join([*kept, text[at:]])
@@ -265,20 +265,20 @@ def _decoded(letters: str, places: _Places) -> tuple[str, _Places]:
     kept: list[str] = []
     kept_places: _Places = []
     at = 0
-    for found in _ENCODED.finditer(letters):
-        kept.append(letters[at : found.start()])
-        kept_places += places[at : found.start()]
-        meant = _plain(_character(found))
+    for match in _ENCODED.finditer(letters):
+        kept.append(letters[at : match.start()])
+        kept_places += places[at : match.start()]
+        meant = _plain(_character(match))
         kept.append(meant)
-        kept_places += [(places[found.start()][0], places[found.end() - 1][1])] * len(meant)
-        at = found.end()
+        kept_places += [(places[match.start()][0], places[match.end() - 1][1])] * len(meant)
+        at = match.end()
     return "".join([*kept, letters[at:]]), [*kept_places, *places[at:]]
 
 
-def _character(found: re.Match[str]) -> str:
-    if name := found["name"]:
+def _character(match: re.Match[str]) -> str:
+    if name := match["name"]:
         return _NAMED[name]
-    code = int(found["number"]) if found["number"] else int(found["hex"] or found["url"] or found["literal"], 16)
+    code = int(match["number"]) if match["number"] else int(match["hex"] or match["url"] or match["literal"], 16)
     return chr(code) if code <= sys.maxunicode else ""
 
 

@@ -34,15 +34,15 @@ def redact_secrets(text: str) -> str:
     text = _KEY.sub("[key]", text)
     text = _ANNOUNCED.sub(_hide_announced, text)
     text = _EMAIL.sub("[email]", text)
-    return _CARD.sub(lambda found: "[card]" if _luhn(found[0]) else found[0], text)
+    return _CARD.sub(lambda match: "[card]" if _luhn(match[0]) else match[0], text)
 
 
-def _hide_announced(found: re.Match[str]) -> str:
+def _hide_announced(match: re.Match[str]) -> str:
     # "the token is invalid" announces nothing: a secret has digits or signs in it.
-    secret = found[2].rstrip(".!?)")
+    secret = match[2].rstrip(".!?)")
     if secret.isalpha() or secret == "[key]":
-        return found[0]
-    return f"{found[1]}[key]{found[2][len(secret) :]}"
+        return match[0]
+    return f"{match[1]}[key]{match[2][len(secret) :]}"
 
 
 def _luhn(number: str) -> bool:

@@ -1,7 +1,7 @@
-"""Which statements of a chat are worth keeping: those of the user, and what the assistant decides or commits to. Pure.
+"""Which statements of a chat are worth keeping: those of the user, and the assistant's decisions and commitments. Pure.
 
-When in doubt a user's statement is kept and an assistant's is not: what matters of an answer is there again when it is
-asked for, and what a model only supposed must not come back as a fact.
+When in doubt a user's statement is kept and an assistant's is not: the use of an answer is there again when it is
+asked for, and a model's supposition must not come back as a fact.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def statements(text: str, role: str = "user", before: Sequence[str] = ()) -> lis
     return _once(one for sentences in paragraphs(_prose(words)) for one in _of_user(sentences))
 
 
-def _once(found: Iterator[Fact]) -> list[Fact]:
-    return list({fact.casefold().rstrip(" .!;,"): fact for fact in found}.values())
+def _once(facts: Iterator[Fact]) -> list[Fact]:
+    return list({fact.casefold().rstrip(" .!;,"): fact for fact in facts}.values())
 
 
 def _prose(text: str) -> str:
@@ -76,10 +76,10 @@ def _of_user(sentences: list[str]) -> Iterator[Fact]:
 def _speaker(sentences: list[str]) -> tuple[str, list[str]]:
     """The name in front of the words of a team ("Noor: …"), and the sentences without it; a role is dropped."""
     first = extract_rules.ROLE.sub("", sentences[0])
-    found = rules.SPEAKER.match(first)
-    if found is None:
+    match = rules.SPEAKER.match(first)
+    if match is None:
         return "", [first, *sentences[1:]]
-    return found.group(), [first[found.end() :], *sentences[1:]]
+    return match.group(), [first[match.end() :], *sentences[1:]]
 
 
 def _goes_on(held: list[Fact], kept: Fact) -> bool:
@@ -95,7 +95,7 @@ def _joined(speaker: str, held: list[Fact]) -> Fact:
 
 
 def _stated(sentence: str) -> Fact | None:
-    """What one sentence of a user states, with its type; None for small talk, questions, requests and suppositions."""
+    """The statement in a user's sentence, with its type; None for small talk, questions, requests and suppositions."""
     sentence = _without_lead_in(plain(sentence))
     if rules.TOLD_BEFORE.match(sentence) or len(sentence) > MAX_SENTENCE_CHARS:
         return None
@@ -197,5 +197,5 @@ def _is_new(sentence: str, known: set[str]) -> bool:
     words = dict.fromkeys(word for word in words_of(sentence) if word not in rules.SMALL_TALK)
     new = [word for word in words if word not in known]
     if any(word in known for word in words if any(map(str.isdigit, word))):
-        return False  # the same number or date: what was said, in other words
+        return False  # the same number or date: a repeat in other words
     return len(new) >= 2 and len(new) >= NEW_SHARE * len(words)

@@ -1,7 +1,7 @@
 """Words of time in a question ("last week", "on Monday", "seit Freitag") as the range of time that they mean. Pure.
 
 English, and the commonest words of German. Times are local and without a zone, as the clock of the process that asks
-shows them. What names no range ("before the launch meeting", "every Monday", "tomorrow") is none.
+shows them. A phrase without a range ("before the launch meeting", "every Monday", "tomorrow") is none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TimeRange:
     since: datetime
     until: datetime
     alone: bool = False
-    """The question holds nothing else: it asks for all that was told in the range."""
+    """The question holds nothing else: it asks for all that was stated in the range."""
     dated: bool = False
     """It is named by the calendar ("in March"), which a memory may name too, and not by its distance from now."""
 
@@ -34,13 +34,13 @@ def find(query: str, now: datetime) -> TimeRange | None:
     if not _HINT.search(text):
         return None
     for pattern, meant, dated in _PATTERNS:
-        for found in pattern.finditer(text):
+        for match in pattern.finditer(text):
             try:
-                since, until = meant(found, now)
+                since, until = meant(match, now)
             except (ValueError, OverflowError):  # 31 June, 9,999,999 weeks ago
                 continue
             if since < until and since <= now and since.year >= _OLDEST:
-                rest = f"{text[: found.start()]} {text[found.end() :]}"
+                rest = f"{text[: match.start()]} {text[match.end() :]}"
                 return TimeRange(since, until, alone=_asks_for_all(rest), dated=dated)
     return None
 
@@ -93,15 +93,15 @@ def _part_of(day: datetime, part: str | None) -> Range:
 
 
 def _days_ago(days: int) -> Meaning:
-    return lambda found, now: _part_of(_midnight(now, -days), found.groupdict().get("part"))
+    return lambda match, now: _part_of(_midnight(now, -days), match.groupdict().get("part"))
 
 
-def _last_night(_found: Match, now: datetime) -> Range:
+def _last_night(_match: Match, now: datetime) -> Range:
     return _midnight(now, -1) + timedelta(hours=18), _midnight(now) + timedelta(hours=6)
 
 
 def _weeks_ago(weeks: int) -> Meaning:
-    def meant(_found: Match, now: datetime) -> Range:
+    def meant(_match: Match, now: datetime) -> Range:
         monday = _midnight(now, -now.weekday() - 7 * weeks)
         return monday, monday + 7 * _DAY
 
@@ -117,7 +117,7 @@ def _month(now: datetime, year: int, month: int) -> Range:
 
 
 def _months_ago(months: int) -> Meaning:
-    def meant(_found: Match, now: datetime) -> Range:
+    def meant(_match: Match, now: datetime) -> Range:
         years, month = divmod(12 * now.year + now.month - 1 - months, 12)
         return _month(now, years, month + 1)
 
@@ -128,66 +128,66 @@ def _years_ago(years: int) -> Meaning:
     return lambda _found, now: (_first(now, now.year - years, 1), _first(now, now.year - years + 1, 1))
 
 
-def _count(found: Match) -> int:
-    word = found["n"]
+def _count(match: Match) -> int:
+    word = match["n"]
     return int(word) if word.isdigit() else _NUMBERS[word]
 
 
-def _ago(found: Match, now: datetime) -> Range:
+def _ago(match: Match, now: datetime) -> Range:
     """That long ago, as exactly as it is put: an hour, a day, about a week."""
-    unit = _UNITS[_GERMAN.get(found["unit"], found["unit"])]
-    then = now - _count(found) * unit
+    unit = _UNITS[_GERMAN.get(match["unit"], match["unit"])]
+    then = now - _count(match) * unit
     if unit < _DAY:
         return then - unit / 2, then + unit / 2
-    if found["n"] in ("few", "couple", "paar"):
+    if match["n"] in ("few", "couple", "paar"):
         return _midnight(then, -2 * unit.days), _midnight(then, unit.days + 1)
     if unit == _DAY:
         return _midnight(then), _midnight(then, 1)
     return _midnight(then, -(unit.days // 2)), _midnight(then, unit.days // 2 + 1)
 
 
-def _past(found: Match, now: datetime) -> Range:
+def _past(match: Match, now: datetime) -> Range:
     """The last so many days: whole ones, today included."""
-    unit = _UNITS[_GERMAN.get(found["unit"], found["unit"])]
-    length = (_count(found) if found["n"] else 1) * unit
+    unit = _UNITS[_GERMAN.get(match["unit"], match["unit"])]
+    length = (_count(match) if match["n"] else 1) * unit
     return (now - length if unit < _DAY else _midnight(now - length)), now + _DAY
 
 
-def _weekday(found: Match, now: datetime) -> Range:
-    back = (now.weekday() - _WEEKDAY[found["weekday"]]) % 7 or 7
-    return _part_of(_midnight(now, -back), found.groupdict().get("part"))
+def _weekday(match: Match, now: datetime) -> Range:
+    back = (now.weekday() - _WEEKDAY[match["weekday"]]) % 7 or 7
+    return _part_of(_midnight(now, -back), match.groupdict().get("part"))
 
 
-def _weekend(_found: Match, now: datetime) -> Range:
+def _weekend(_match: Match, now: datetime) -> Range:
     saturday = _midnight(now, -((now.weekday() - 5) % 7)) if now.weekday() != 5 else _midnight(now)
     return saturday, saturday + 2 * _DAY
 
 
-def _in_month(found: Match, now: datetime) -> Range:
-    month = _MONTH[found["month"]]
-    if year := found.groupdict().get("year"):
+def _in_month(match: Match, now: datetime) -> Range:
+    month = _MONTH[match["month"]]
+    if year := match.groupdict().get("year"):
         return _month(now, int(year), month)
-    last = found.group().startswith(("last", "letzten"))
+    last = match.group().startswith(("last", "letzten"))
     return _month(now, now.year - (month > now.month or (last and month == now.month)), month)
 
 
-def _date(found: Match, now: datetime) -> Range:
-    month = found.groupdict().get("month")
-    number = _MONTH[month] if month else int(found["number"])
-    day = _first(now, int(found["year"] or now.year), number, int(found["day"]))
-    if not found["year"] and day > now:
+def _date(match: Match, now: datetime) -> Range:
+    month = match.groupdict().get("month")
+    number = _MONTH[month] if month else int(match["number"])
+    day = _first(now, int(match["year"] or now.year), number, int(match["day"]))
+    if not match["year"] and day > now:
         day = day.replace(year=now.year - 1)
     return day, day + _DAY
 
 
-def _day_of_month(found: Match, now: datetime) -> Range:
-    years, month = divmod(12 * now.year + now.month - 1 - (int(found["day"]) > now.day), 12)
-    day = _first(now, years, month + 1, int(found["day"]))
+def _day_of_month(match: Match, now: datetime) -> Range:
+    years, month = divmod(12 * now.year + now.month - 1 - (int(match["day"]) > now.day), 12)
+    day = _first(now, years, month + 1, int(match["day"]))
     return day, day + _DAY
 
 
 def _since(meant: Meaning) -> Meaning:
-    return lambda found, now: (meant(found, now)[0], now + _DAY)
+    return lambda match, now: (meant(match, now)[0], now + _DAY)
 
 
 _DATE: _Patterns = (

@@ -103,13 +103,13 @@ class Connection(_Carrier[sockets.BlockingSocket]):
             raise failure(self._target, error, request, sent=sent) from None
 
     def _carry(self, steps: Conversation[T], socket: sockets.BlockingSocket, deadline: float) -> T:
-        heard: bytes | None = None
+        incoming: bytes | None = None
         try:
             while True:
-                said = steps.send(heard)
-                heard = None
-                if said is not None:
-                    heard = socket.swap(said, deadline)
+                outgoing = steps.send(incoming)
+                incoming = None
+                if outgoing is not None:
+                    incoming = socket.swap(outgoing, deadline)
                 else:
                     sockets.left(deadline)
         except StopIteration as stop:
@@ -133,14 +133,14 @@ class AsyncConnection(_Carrier[sockets.AwaitedSocket]):
             raise failure(self._target, error, request, sent=sent) from None
 
     async def _carry(self, steps: Conversation[T], socket: sockets.AwaitedSocket, deadline: float) -> T:
-        heard: bytes | None = None
+        incoming: bytes | None = None
         socket.asked = True
         try:
             while True:
-                said = steps.send(heard)
-                heard = None
-                if said is not None:
-                    heard = await socket.swap(said, deadline)
+                outgoing = steps.send(incoming)
+                incoming = None
+                if outgoing is not None:
+                    incoming = await socket.swap(outgoing, deadline)
                 else:
                     sockets.left(deadline)
                     await anyio.lowlevel.checkpoint()

@@ -147,8 +147,8 @@ async def aclose_all(timeout: float, *transports: AsyncTransport) -> None:
                 stack.push_async_callback(transport.aclose)
 
 
-def _ordered(asked: Mapping[K, object], found: dict[K, T]) -> dict[K, T]:
-    return {key: found[key] for key in asked if key in found}
+def _ordered(asked: Mapping[K, object], results: dict[K, T]) -> dict[K, T]:
+    return {key: results[key] for key in asked if key in results}
 
 
 # What needs no service is answered too, so that a flow is always resumed with a `Reply`.
@@ -225,17 +225,17 @@ class LoopGuard:
     """Logs once in a process that a blocking call blocks the event loop of its thread."""
 
     def __init__(self) -> None:
-        self.told = False
+        self.warned = False
 
     def check(self, name: str) -> None:
         """Look whether an event loop runs in this thread; `remember_later` never waits for a service."""
-        if self.told or name == "remember_later":
+        if self.warned or name == "remember_later":
             return
         # Without the module there is no loop; while another thread imports it, it may lack the function.
         running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
         if running_loop is None or running_loop() is None:
             return
-        self.told = True
+        self.warned = True
         log.warning(
             "a call of Client blocks the event loop that runs in this thread: in `async def` use AsyncClient and "
             "await it, or anyio.to_thread.run_sync(…); in a notebook this is harmless"

@@ -44,9 +44,9 @@ class Http1:
 
     def ask(self, request: Request) -> Conversation[Reply]:
         """Send one request and read its reply."""
-        heard = yield self.encode(request)
-        while (reply := self.feed(heard)) is None:
-            heard = yield b"" if self._parser is None or self._parser.starved else None
+        incoming = yield self.encode(request)
+        while (reply := self.feed(incoming)) is None:
+            incoming = yield b"" if self._parser is None or self._parser.starved else None
         return reply
 
     def encode(self, request: Request) -> bytes:
@@ -77,14 +77,14 @@ def tunnel(target: Target, authorization: bytes | None) -> Conversation[None]:
     """Have a proxy open a tunnel to the target. It learns host and port, nothing else."""
     authority = target.authority
     if _AUTHORITY.fullmatch(authority) is None:
-        raise ProtocolError("a host that cannot be written")
-    said = f"CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: kronmem".encode("ascii")
+        raise ProtocolError("invalid characters in the host")
+    connect = f"CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: kronmem".encode("ascii")
     if authorization is not None:
-        said += b"\r\nproxy-authorization: " + authorization
+        connect += b"\r\nproxy-authorization: " + authorization
     parser = ReplyParser(connect=True)
-    heard = yield said + b"\r\n\r\n"
-    while not parser.feed(heard):
-        heard = yield b"" if parser.starved else None
+    incoming = yield connect + b"\r\n\r\n"
+    while not parser.feed(incoming):
+        incoming = yield b"" if parser.starved else None
     if not 200 <= parser.status < 300:
         raise ProxyRefusedError(parser.status)
     if parser.stray:
@@ -101,18 +101,18 @@ def names(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 def headers(target: Target, request: Request) -> list[tuple[bytes, bytes]]:
     """Every header of a request; the key is read out of its wrapper only here."""
-    found = [
+    headers = [
         (b"host", target.netloc.encode("ascii")),
         (b"accept", b"application/json"),
         (b"accept-encoding", b"gzip, deflate"),
         (b"user-agent", b"kronmem"),
     ]
     if target.key is not None:
-        found.append((b"x-api-key", target.key.get_secret_value().encode("ascii")))
-    found += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers]
+        headers.append((b"x-api-key", target.key.get_secret_value().encode("ascii")))
+    headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers]
     if (length := _content_length(request)) is not None:
-        found.append((b"content-length", str(length).encode("ascii")))
-    return found
+        headers.append((b"content-length", str(length).encode("ascii")))
+    return headers
 
 
 def encode_headers(target: Target, request: Request) -> bytes:
@@ -242,8 +242,8 @@ def proxy_for(scheme: str, host: str, port: int) -> Proxy | None:
     named = getproxies()
     if excepted(named.get("no", ""), host, port) or proxy_bypass(host):
         return None
-    found = named.get(scheme) or named.get("all")
-    return parse(found) if found else None
+    proxy = named.get(scheme) or named.get("all")
+    return parse(proxy) if proxy else None
 
 
 def parse(url: str) -> Proxy:
@@ -289,10 +289,10 @@ def _matches(entry: str, host: str, port: int) -> bool:
 
 def _split_port(entry: str) -> tuple[str, int | None]:
     bracket = re.fullmatch(r"\[(.*)\](?::(\d+))?", entry)
-    found = bracket or re.fullmatch(r"([^:]*):(\d+)", entry)
-    if found is None:
+    parts = bracket or re.fullmatch(r"([^:]*):(\d+)", entry)
+    if parts is None:
         return entry, None
-    return found[1], int(found[2]) if found[2] else None
+    return parts[1], int(parts[2]) if parts[2] else None
 
 
 def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:

@@ -33,8 +33,8 @@ class Injected:
         self._target, self._transport = target, transport
 
     def _request(self, request: Request) -> httpx.Request:
-        said, url = http1.headers(self._target, request), self._target.url(request)
-        return httpx.Request(request.method, url, headers=said, content=request.body, extensions=_limits(request))
+        headers, url = http1.headers(self._target, request), self._target.url(request)
+        return httpx.Request(request.method, url, headers=headers, content=request.body, extensions=_limits(request))
 
     def send(self, request: Request) -> Reply:
         """Send once."""

@@ -48,7 +48,7 @@ class LocalTransport:
         limiter, borrower = _places.limiter, object()
         await _take_place(limiter, borrower, request.timeout)
         try:
-            # The place is taken: the thread itself waits for nobody.
+            # The place is taken: the thread itself does not wait.
             return await to_thread.run_sync(
                 self._send_until, request, ends, abandon_on_cancel=True, limiter=CapacityLimiter(1)
             )
@@ -121,7 +121,7 @@ def postgres_service(
 async def _take_place(limiter: CapacityLimiter, borrower: object, timeout: float) -> None:
     """Take one of the places of the running event loop, waiting at most so long."""
     if limiter.available_tokens > 0:
-        with suppress(WouldBlock):  # before anyio 4.14.2 a free place may be meant for somebody who waits
+        with suppress(WouldBlock):  # before anyio 4.14.2 a free place may be meant for another that waits
             limiter.acquire_on_behalf_of_nowait(borrower)
             return
     with move_on_after(timeout) as waiting:

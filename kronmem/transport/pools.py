@@ -114,7 +114,7 @@ class HttpTransport:
 
     def _begin(self) -> None:
         self._stock = Stock(lambda: Connection(self._target))
-        self._pid = os.getpid()  # last: whoever reads it in a forked child finds nothing of the parent's
+        self._pid = os.getpid()  # last: a reader in a forked child finds nothing of the parent's
 
     def send(self, request: Request) -> Reply:
         """Send once, within `request.timeout`."""
@@ -123,7 +123,7 @@ class HttpTransport:
         if self._pid != os.getpid():
             parents = self._stock
             self._begin()
-            parents.close()  # copies: the parent's own stay open, and nothing is said on them
+            parents.close()  # copies: the parent's own stay open, and nothing is sent on them
         stock, deadline = self._stock, time.monotonic() + request.timeout
         connection = self._take(stock, request, deadline)
         try:
@@ -133,8 +133,8 @@ class HttpTransport:
 
     def _take(self, stock: Stock[Connection], request: Request, deadline: float) -> Connection:
         handed: SimpleQueue[Connection] = SimpleQueue()
-        if (found := stock.take(handed.put)) is not None:
-            return found
+        if (idle := stock.take(handed.put)) is not None:
+            return idle
         try:
             with contextlib.suppress(Empty):
                 return handed.get(timeout=max(deadline - time.monotonic(), 0.0))
@@ -227,14 +227,14 @@ class _Pool:
 
     async def _take(self, request: Request, deadline: float) -> AsyncConnection:
         waiter = _Waiter()
-        if (found := self._stock.take(waiter.hand)) is not None:
-            return found
+        if (idle := self._stock.take(waiter.hand)) is not None:
+            return idle
         try:
             with anyio.move_on_after(deadline - time.monotonic()):
                 await waiter.wait()
-            found, waiter.handed = waiter.handed, None
-            if found is not None:
-                return found
+            idle, waiter.handed = waiter.handed, None
+            if idle is not None:
+                return idle
         finally:
             self._stock.give_up(waiter.hand)
             if waiter.handed is not None:
@@ -244,7 +244,7 @@ class _Pool:
     async def watch(self, ended: Callable[[], object]) -> None:
         """See that idle connections are closed when their event loop ends.
 
-        A loop closes the async generators that were begun on it: the one moment at which it tells anybody.
+        A loop closes the async generators that were begun on it: the one moment at which it calls back.
         """
         self._end = self._until_the_end(ended)
         await self._end.__anext__()

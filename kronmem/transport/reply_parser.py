@@ -1,6 +1,6 @@
 """HTTP/1.1 replies out of bytes, by RFC 9112 and strictly, their bodies within bounds. No I/O.
 
-A reply whose end two readers could see at different places is refused or ends its connection: conflicting lengths,
+A reply that two readers could end at different places is refused or ends its connection: conflicting lengths,
 codings other than chunked, line breaks inside values. `tests/transport/test_reply_parser.py` holds it against h11.
 """
 
@@ -95,7 +95,7 @@ class ReplyParser:
                 return True
             if self.starved:
                 if self._ended or len(self._buffer) - self._at > MAX_HEAD:
-                    raise ProtocolError("the reply ends too early, or its head never does")
+                    raise ProtocolError("the reply ends too early, or its head is too long")
                 return False
         return False
 
@@ -106,7 +106,7 @@ class ReplyParser:
 
     @property
     def stray(self) -> bool:
-        """Did anything come after the reply? Taken for the next one, it would answer somebody else's question."""
+        """Did anything come after the reply? Taken for the next one, it would answer another call."""
         return self._at < len(self._buffer)
 
     @property
@@ -118,15 +118,15 @@ class ReplyParser:
 
     def _read_head(self) -> bool:
         buffer, at = self._buffer, self._at
-        if (found := _BLANK_LINE.search(buffer, max(self._searched - 2, at))) is None:
+        if (blank := _BLANK_LINE.search(buffer, max(self._searched - 2, at))) is None:
             self._searched = len(buffer)
             if not buffer.startswith(_PREFIX[: len(buffer) - at], at):
                 raise ProtocolError("no HTTP/1 reply")
             return False
         if (line := _STATUS_LINE.match(buffer, at)) is None:
             raise ProtocolError("no status line")
-        self.status, self._at = int(line[2]), found.end()
-        self.headers = _fields(buffer[line.end() : found.start() + 1])
+        self.status, self._at = int(line[2]), blank.end()
+        self.headers = _fields(buffer[line.end() : blank.start() + 1])
         if self.status >= 200:
             self._frame(line[1] == b"1")
         elif self.status == 101:
@@ -168,7 +168,7 @@ class ReplyParser:
         if (line := self._line()) is None:
             return False
         if (size := _CHUNK_SIZE.fullmatch(line)) is None:
-            raise ProtocolError("no size of a chunk")
+            raise ProtocolError("invalid chunk size")
         self._rest = int(size[1], 16)
         self._step = self._read_chunk if self._rest else self._read_trailer
         return True
@@ -179,7 +179,7 @@ class ReplyParser:
         if len(self._buffer) - self._at < 2:
             return False
         if not self._buffer.startswith(b"\r\n", self._at):
-            raise ProtocolError("a chunk longer than its size")
+            raise ProtocolError("chunk longer than its size")
         self._at += 2
         self._step = self._read_chunk_size
         return True
@@ -191,7 +191,7 @@ class ReplyParser:
         self._rest += len(line) + 2
         _fields(line + b"\n" if line else b"")
         if self._rest > MAX_HEAD:
-            raise ProtocolError("trailers without end")
+            raise ProtocolError("trailers too long")
         return True
 
     def _take(self) -> bool:
@@ -216,19 +216,19 @@ def _fields(block: bytes) -> dict[str, str]:
         text = _FOLD.sub(" ", text)
     if _FIELDS.fullmatch(text) is None:
         raise ProtocolError("no header")
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in text.split("\n")[:-1]:
         name, _, value = line.partition(":")
         name, value = name.lower(), value.strip(" \t\r")
-        found[name] = f"{found[name]},{value}" if name in found and name in _FRAMING else value
-    return found
+        fields[name] = f"{fields[name]},{value}" if name in fields and name in _FRAMING else value
+    return fields
 
 
 def _length(value: str) -> int:
     """One length, however often it is repeated."""
     length, *others = {one.strip(" \t") for one in value.split(",")}
     if others or _LENGTH.fullmatch(length) is None:
-        raise ProtocolError("no valid Content-Length")
+        raise ProtocolError("invalid Content-Length")
     return int(length)
 
 

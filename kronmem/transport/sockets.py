@@ -148,8 +148,8 @@ def is_address(host: str) -> bool:
     return True
 
 
-def unique(found: Iterable[tuple[Any, ...]]) -> Sequence[str]:
-    return list(dict.fromkeys(str(info[4][0]) for info in found))
+def unique(infos: Iterable[tuple[Any, ...]]) -> Sequence[str]:
+    return list(dict.fromkeys(str(info[4][0]) for info in infos))
 
 
 # asyncio and trio, with the same face as the blocking socket.
@@ -163,7 +163,7 @@ _MOST_UNREAD = 256 * 1024
 class AsyncioSocket(asyncio.Protocol):
     """A connection of asyncio's without its streams, which cost as much as the rest of a request.
 
-    Bytes that arrive while nobody asked for any end it: they are kept by nobody, so they cannot pile up either.
+    Bytes that arrive while no call waits for any end it: they are not kept, so they cannot pile up either.
     """
 
     _transport: asyncio.Transport
@@ -193,8 +193,8 @@ class AsyncioSocket(asyncio.Protocol):
         return got
 
     async def _arrival(self, deadline: float) -> None:
-        # A timer of the loop's costs a tenth of a cancel scope, and one serves many requests: it is set anew only for
-        # an earlier deadline, and looks when it rings whether anybody waits for so long.
+        # A timer of the loop's costs a tenth of a cancel scope, and one serves many requests: it is set again only for
+        # an earlier deadline, and checks when it fires whether a call waits for so long.
         rest = left(deadline)
         self._deadline = deadline
         self._wanted = wanted = self._loop.create_future()
@@ -278,7 +278,7 @@ async def _dial_asyncio(address: str, port: int) -> AsyncioSocket:
 
 
 class TrioSocket:
-    """A socket of trio's. Nobody reads while nobody asks: the kernel bounds the bytes that arrive then."""
+    """A socket of trio's. It is not read while no call waits: the kernel bounds the bytes that arrive then."""
 
     asked = False
 
@@ -362,8 +362,8 @@ async def aconnect(host: str, port: int, deadline: float) -> AwaitedSocket:
     """Open a connection to the first address of the host that answers, on the event loop that runs here."""
     with anyio.fail_after(left(deadline)):
         dial = _dial_asyncio if _on_asyncio() else _dial_trio
-        found = [] if is_address(host) else await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = unique(found) or [host]
+        infos = [] if is_address(host) else await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = unique(infos) or [host]
         failed: OSError = ConnectionError("the host has no address")
         for address in addresses:
             patience = None if address == addresses[-1] else left(deadline) * SHARE

@@ -67,25 +67,25 @@ class Tls:
         sees it: half a record inside OpenSSL shows nowhere.
         """
         try:
-            said = next(inner)
+            outgoing = next(inner)
             while True:
-                said = inner.send((yield from self._swap(said)))
+                outgoing = inner.send((yield from self._swap(outgoing)))
         except StopIteration as stop:
             answer: T = stop.value
             return answer
 
-    def _swap(self, said: bytes | None) -> Conversation[bytes | None]:
-        if said is None:
+    def _swap(self, outgoing: bytes | None) -> Conversation[bytes | None]:
+        if outgoing is None:
             return (yield None)
-        self._encrypt(said)
-        heard = None if said else self._decrypted()
-        while heard is None:
+        self._encrypt(outgoing)
+        incoming = None if outgoing else self._decrypted()
+        while incoming is None:
             self._feed((yield self._outgoing.read()))
-            heard = self._decrypted()
-        return heard
+            incoming = self._decrypted()
+        return incoming
 
-    def _encrypt(self, said: bytes) -> None:
-        rest = memoryview(said)
+    def _encrypt(self, outgoing: bytes) -> None:
+        rest = memoryview(outgoing)
         while rest:
             rest = rest[self._ssl.write(rest) :]
 
@@ -97,5 +97,5 @@ class Tls:
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             return b""
 
-    def _feed(self, heard: bytes | None) -> None:
-        self._incoming.write(heard) if heard else self._incoming.write_eof()
+    def _feed(self, incoming: bytes | None) -> None:
+        self._incoming.write(incoming) if incoming else self._incoming.write_eof()

@@ -21,7 +21,7 @@ from pydantic_core import to_jsonable_python
 
 from kronmem import AsyncClient, Client, InvalidInputError, KronmemError, State
 from kronmem.agentchat import KronMemory, persisted
-from kronmem.agentchat.persist import told_once, without_memories
+from kronmem.agentchat.persist import without_memories, without_received
 from tests.agentchat.scripted import Scripted, blocks, call
 from tests.services import RawServer
 from tests.services.raw import respond
@@ -64,7 +64,7 @@ async def test_a_message_saved_in_the_middle_of_its_turn_is_heard_once(client: A
         await watched.team.run(task=task)
     model = Scripted("Three.")
     team = made(model, client)
-    await team.load_state(told_once(without_memories(watched.states[1])))
+    await team.load_state(without_received(without_memories(watched.states[1])))
     await team.run(task="And which cup?")
     said = [one.content for one in model.prompts[0] if isinstance(one, UserMessage) and one.source == "user"]
     assert said == ["Which tea?", "Which tea, once more?", "And which cup?"]
@@ -84,7 +84,7 @@ async def test_a_message_saved_between_a_tool_and_the_answer_is_heard_once() -> 
         await watched.team.run(task="Continue.")
     model = Scripted("Three.")
     team = team_of(model)
-    await team.load_state(told_once(watched.states[3]))
+    await team.load_state(without_received(watched.states[3]))
     await team.run(task="And now?")
     said = [one.content for one in model.prompts[0] if isinstance(one, UserMessage)]
     assert said == ["Continue.", "Continue.", "And now?"]

@@ -69,7 +69,7 @@ def test_an_executor_outside_the_group_is_refused(memory: AgentMemory) -> None:
 
 def test_a_team_without_models_is_refused(memory: AgentMemory) -> None:
     ann = user()
-    with pytest.raises(ConfigError, match="nobody could call"):
+    with pytest.raises(ConfigError, match="no agent could call"):
         register_team_memory(memory, [ann, user("other")], executor=ann)
 
 

@@ -125,7 +125,7 @@ def test_a_loose_file_of_somebody_else_is_refused_with_the_command(reachable: st
         client.remember("alice", "tea")
     os.chmod(reachable, 0o666)
     for said in as_nobody(reachable):
-        assert "memory.db, and it is not ours to change: run  chmod 600" in said
+        assert "memory.db to other users: run  chmod 600" in said
 
 
 def test_closing_and_reopening_loses_nothing(path: str) -> None:
@@ -214,7 +214,7 @@ def test_somebody_elses_database_is_refused(path: str) -> None:
     db = sqlite3.connect(path)
     db.execute("CREATE TABLE theirs(x)")
     db.close()
-    with calling(path) as call, pytest.raises(StoreError, match=r"memory\.db is a database of something else"):
+    with calling(path) as call, pytest.raises(StoreError, match=r"memory\.db is a database of another program"):
         call.remember("tea")
 
 

@@ -368,7 +368,7 @@ def test_a_damaged_outbox_is_named_and_left_alone_and_a_well_service_gets_its_me
         change(path, statement)
         with shell(kind, server.url, outbox=path) as client:
             assert not client.remember("alice", "stored").queued
-            with pytest.raises(StoreError, match=r"o\.db.* see what can be saved with  sqlite3 \S+o\.db \.recover"):
+            with pytest.raises(StoreError, match=r"o\.db.* copy what is readable with  sqlite3 \S+o\.db \.recover"):
                 client.remember_later("alice", "refused")
             assert {one.name for one in tmp_path.glob("o.db*")} <= {"o.db", "o.db-wal", "o.db-shm", "o.db-reserve"}
             (tmp_path / "away").mkdir()

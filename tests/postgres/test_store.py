@@ -103,7 +103,7 @@ def test_somebody_elses_schema_is_refused(database: str) -> None:
     with psycopg.connect(database) as connection:
         connection.execute("CREATE SCHEMA kronmem")
         connection.execute("CREATE TABLE kronmem.memory(mine text)")
-    with calling(database) as call, pytest.raises(StoreError, match="of something else"):
+    with calling(database) as call, pytest.raises(StoreError, match="of another program"):
         call.remember("tea")
 
 

@@ -65,13 +65,13 @@ def unpack(block: Block) -> list[Posting]:
         return _unpack_plain(first, packed)
     base = first >> BLOCK_BITS << BLOCK_BITS + PLACE_BITS
     words = iter(struct.unpack(f">{len(packed) // 4}I", packed))
-    found: list[Posting] = []
+    postings: list[Posting] = []
     for word in words:
         if (length := word & _FOLLOWS) != _FOLLOWS:
-            found.append((base | word >> _PLACE_SHIFT, word >> _TIMES_SHIFT & _MAX_TIMES, length))
+            postings.append((base | word >> _PLACE_SHIFT, word >> _TIMES_SHIFT & _MAX_TIMES, length))
         else:
-            found.append((base | word >> _PLACE_SHIFT, next(words), next(words)))
-    return found
+            postings.append((base | word >> _PLACE_SHIFT, next(words), next(words)))
+    return postings
 
 
 def is_plain(block: Block) -> bool:
@@ -93,10 +93,10 @@ def newest(blocks: Sequence[Block], bound: int) -> list[Posting]:
     """The postings of the newest memories of blocks that come newest first, at most `bound` memories."""
     if not all(map(is_plain, blocks)):
         return _cut([posting for block in blocks for posting in unpack(block)], bound)
-    found: list[Posting] = []
+    postings: list[Posting] = []
     for first, _, packed in blocks:
-        found += _unpack_plain(first, packed[: 4 * (bound - len(found))])
-    return found
+        postings += _unpack_plain(first, packed[: 4 * (bound - len(postings))])
+    return postings
 
 
 def newest_among(blocks: Sequence[Block], within: Collection[int], bound: int) -> list[Posting]:
@@ -104,13 +104,13 @@ def newest_among(blocks: Sequence[Block], within: Collection[int], bound: int) -
     if not all(map(is_plain, blocks)):
         postings = (posting for block in blocks for posting in unpack(block))
         return _cut([posting for posting in postings if posting[0] >> PLACE_BITS in within], bound)
-    found: list[Posting] = []
+    chosen: list[Posting] = []
     for first, memories, packed in blocks:
         words = struct.unpack(f">{memories}I", packed)
-        found += _plain(first, [word for word in words if first | word >> _NUMBER_SHIFT in within])
-        if len(found) >= bound:
+        chosen += _plain(first, [word for word in words if first | word >> _NUMBER_SHIFT in within])
+        if len(chosen) >= bound:
             break
-    return found[:bound]
+    return chosen[:bound]
 
 
 def _cut(postings: list[Posting], bound: int) -> list[Posting]:
@@ -182,16 +182,16 @@ class InvertedIndex:
         """The same among these memories."""
         read = self._read(bounds)
         spread = {term: self._spread(read[term], bound) for term, bound in bounds.items()}
-        found: dict[str, Found] = {}
+        by_term: dict[str, Found] = {}
         for term, bound in bounds.items():
             whole = not within or self._is_small(bounds) or _count(read[term]) < bound
             if whole or SEEK * len(within) > spread[term]:
                 known = _among(read[term], bound, within, spread[term])
-                found |= {term: known} if whole or known.cut else {}
-        if more := [term for term in bounds if term not in found]:
+                by_term |= {term: known} if whole or known.cut else {}
+        if more := [term for term in bounds if term not in by_term]:
             blocks = self._read_among(more, within)
-            found |= {term: _among(blocks[term], bounds[term], within, spread[term]) for term in more}
-        return found
+            by_term |= {term: _among(blocks[term], bounds[term], within, spread[term]) for term in more}
+        return by_term
 
     def _spread(self, blocks: list[Block], bound: int) -> float:
         if (count := _count(blocks)) < bound:
@@ -220,10 +220,10 @@ class InvertedIndex:
 
     def _blocks(self, terms: Iterable[str], sql: str, values: Sequence[Value]) -> dict[str, list[Block]]:
         """By term, newest first."""
-        found: dict[str, list[Block]] = {term: [] for term in terms}
+        by_term: dict[str, list[Block]] = {term: [] for term in terms}
         for term, *block in sorted(self.ask(sql, values), key=_first, reverse=True):
-            found[term].append((block[0], block[1], block[2]))
-        return found
+            by_term[term].append((block[0], block[1], block[2]))
+        return by_term
 
 
 _first = itemgetter(1)

@@ -210,5 +210,5 @@ class PostgresPool:
         if isinstance(error, UNPREPARED):
             self._prepares = False
         if isinstance(error, errors.ReadOnlySqlTransaction) and connection is not None:
-            connection.born = -_LIFETIME  # once primary, no longer: connect anew, to whichever host is primary now
+            connection.born = -_LIFETIME  # once primary, no longer: connect again, to whichever host is primary now
             self._drop_idle()

@@ -57,8 +57,8 @@ class PostgresReader:
     # Spaces
 
     def find_space(self, owner: str, name: str) -> Space | None:
-        found = self._ask(f"{_SPACE} id = %s AND NOT gone AND owner = %s", (self._key_of(owner, name), owner))
-        space = space_of(found[0]) if found else None
+        rows = self._ask(f"{_SPACE} id = %s AND NOT gone AND owner = %s", (self._key_of(owner, name), owner))
+        space = space_of(rows[0]) if rows else None
         if space is not None and space.name != name:
             raise StoreError(f"the agents {name!r} and {space.name!r} have the same key: rename one of them")
         return space
@@ -74,8 +74,8 @@ class PostgresReader:
             # The space knows its size; what has expired and is not yet swept is little.
             return space.count - self._count_expired(space, now)
         where, values = self._where(space, only, now)
-        found: int = self._ask(f"SELECT count(*) FROM kronmem.memories WHERE {where}", values)[0][0]
-        return found
+        count: int = self._ask(f"SELECT count(*) FROM kronmem.memories WHERE {where}", values)[0][0]
+        return count
 
     def _count_expired(self, space: Space, now: float) -> int:
         expired = f"FROM kronmem.memories WHERE expires <= %s AND {_CURRENT}"
@@ -83,8 +83,8 @@ class PostgresReader:
             one: int = self._ask(f"SELECT count(*) {expired} AND space = %s", (now, space.id))[0][0]
             return one
         if not self._expired:
-            found = self._ask(f"SELECT space, count(*) {expired} GROUP BY space", (now,))
-            self._expired = {0: 0, **dict(found)}  # asked, even if there was nothing
+            rows = self._ask(f"SELECT space, count(*) {expired} GROUP BY space", (now,))
+            self._expired = {0: 0, **dict(rows)}  # asked, even if there was nothing
         return self._expired.get(space.id, 0)
 
     def totals(self, space: Space, now: float) -> Totals:
@@ -103,8 +103,8 @@ class PostgresReader:
     def find(self, space: Space, memory_id: str, now: float) -> Row | None:
         if not _is_uuid(memory_id):
             return None
-        found = self._ask(f"{_ROW} space = %s AND id = %s::uuid AND {_LIVE}", (space.id, memory_id, now))
-        return read_row(found[0]) if found else None
+        rows = self._ask(f"{_ROW} space = %s AND id = %s::uuid AND {_LIVE}", (space.id, memory_id, now))
+        return read_row(rows[0]) if rows else None
 
     def former(self, space: Space, memory_id: str, now: float) -> list[Row]:
         return [read_row(row) for row in self._ask(_FORMER, (memory_id, space.id, space.id, now))]
@@ -119,8 +119,8 @@ class PostgresReader:
 
     def last_said(self, space: Space) -> tuple[str | None, float] | None:
         sql = "SELECT session, created FROM kronmem.memories WHERE space = %s AND number = %s"
-        found = self._ask(sql, (space.id, space.last))
-        return (found[0][0] or None, found[0][1]) if found else None
+        rows = self._ask(sql, (space.id, space.last))
+        return (rows[0][0] or None, rows[0][1]) if rows else None
 
     def page(self, space: Space, only: Filter, page: Page, now: float) -> list[Row]:
         where, values = self._where(space, only, now)
@@ -152,24 +152,24 @@ class PostgresReader:
         plain = "octet_length(content) = length(content)"
         sql = f"""SELECT number, CASE WHEN {plain} THEN NULL ELSE content END FROM kronmem.memories
             WHERE space = %s AND (NOT {plain} OR strpos(lower(content), %s) > 0)"""
-        found = self._ask(sql, (space.id, wanted))
-        return [number for number, content in found if content is None or wanted in content.casefold()]
+        rows = self._ask(sql, (space.id, wanted))
+        return [number for number, content in rows if content is None or wanted in content.casefold()]
 
     def sessions(self, space: Space, now: float) -> list[tuple[str, int]]:
         sql = f"SELECT session, count(*) FROM kronmem.memories WHERE space = %s AND session > '' AND {_CURRENT}"
-        found = self._ask(f"{sql} AND {_LIVE} GROUP BY session ORDER BY session", (space.id, now))
-        return [(name, count) for name, count in found]
+        rows = self._ask(f"{sql} AND {_LIVE} GROUP BY session ORDER BY session", (space.id, now))
+        return [(name, count) for name, count in rows]
 
     # What they are found by
 
     def matching(self, space: Space, only: Filter) -> frozenset[int]:
         index = InvertedIndex(self._ask, space)
-        found = [index.labelled(label) for label in labels_of(only)]
+        sets = [index.labelled(label) for label in labels_of(only)]
         if only.since is not None or only.until is not None:
             where, values = self._where(space, Filter(since=only.since, until=only.until), None)
             rows = self._ask(f"SELECT number FROM kronmem.memories WHERE {where}", values)
-            found.append(frozenset(row[0] for row in rows))
-        return frozenset[int].intersection(*found)
+            sets.append(frozenset(row[0] for row in rows))
+        return frozenset[int].intersection(*sets)
 
     def postings(self, space: Space, bounds: Mapping[str, int], within: frozenset[int] | None) -> dict[str, Found]:
         index = InvertedIndex(self._ask, space)
@@ -197,8 +197,8 @@ class PostgresReader:
 
     def receipt(self, owner: str, name: str, client_id: str) -> Receipt | None:
         sql = "SELECT memory::text, body, deduplicated FROM kronmem.receipts WHERE space = %s AND client = %s"
-        found = self._ask(sql, (self._key_of(owner, name), client_id))
-        return Receipt(*found[0]) if found else None
+        rows = self._ask(sql, (self._key_of(owner, name), client_id))
+        return Receipt(*rows[0]) if rows else None
 
     def is_erased(self, owner: str, name: str, client_id: str) -> bool:
         space = self._key_of(owner, name)
@@ -209,8 +209,8 @@ class PostgresReader:
 
     def state(self, space: Space, key: str) -> StateValue | None:
         sql = "SELECT value, created, updated FROM kronmem.states WHERE space = %s AND key = %s"
-        found = self._ask(sql, (space.id, key))
-        return StateValue(*found[0]) if found else None
+        rows = self._ask(sql, (space.id, key))
+        return StateValue(*rows[0]) if rows else None
 
     def state_keys(self, space: Space, *, newest: bool = False) -> list[str]:
         order = "updated DESC, key" if newest else "key"
@@ -233,8 +233,8 @@ class PostgresReader:
         return int(self._ask("SELECT count(*) FROM kronmem.embeddings", ())[0][0])
 
     def setting(self, name: str) -> str | None:
-        found = self._ask("SELECT value FROM kronmem.settings WHERE name = %s", (name,))
-        return str(found[0][0]) if found else None
+        rows = self._ask("SELECT value FROM kronmem.settings WHERE name = %s", (name,))
+        return str(rows[0][0]) if rows else None
 
 
 # UNION, not UNION ALL: damaged rows in which two memories supersede each other still have an end.
@@ -252,7 +252,7 @@ def key(space_id: int, number: int) -> int:
 def read_row(row: Any) -> Row:
     """A memory from its columns."""
     number, memory_id, content, memory_type, session, tags, metadata, created, expires, pinned, accessed = row[:11]
-    said, updated, role, about, successor, passages = row[11:]
+    stated, updated, role, about, successor, passages = row[11:]
     return Row(
         number=number,
         id=memory_id,
@@ -265,7 +265,7 @@ def read_row(row: Any) -> Row:
         expires_at=expires,
         pinned=pinned,
         access_count=accessed,
-        said_at=said,
+        said_at=stated,
         updated_at=updated,
         role=role,
         key=about or None,

@@ -39,7 +39,7 @@ PARTITIONS = 16
 """Each holds whole spaces, so that a recall reads one of them; more would cost every plan, fewer every vacuum."""
 _LOCK = lock_key("schema")
 ADD_SALT = "INSERT INTO kronmem.settings VALUES ('salt', %s) ON CONFLICT(name) DO NOTHING"
-"""What hashes of erased ids are salted with."""
+"""The salt of the hashes of erased ids."""
 
 # Sorted and compared by bytes: the same order as SQLite's, whatever the database's language.
 _TEXT = 'text COLLATE "C"'
@@ -152,7 +152,7 @@ SCHEMA = schema()
 
 
 def is_ready(session: Transaction, place: str, schema: PostgresSchema) -> bool:
-    """Is everything there? `StoreError` for tables that a newer kronmem, 0.1 or somebody else made."""
+    """Is everything there? `StoreError` for tables that a newer kronmem, 0.1 or another program made."""
     version = _version(session, place)
     if 0 < version < schema.version and version not in schema.migrations:
         raise StoreError(f"{place} {TOO_OLD}")
@@ -162,7 +162,7 @@ def is_ready(session: Transaction, place: str, schema: PostgresSchema) -> bool:
 
 
 def prepare(session: Transaction, place: str, schema: PostgresSchema) -> None:
-    """Create or migrate the tables, unless somebody else did while we waited for the lock."""
+    """Create or migrate the tables, unless another process did while we waited for the lock."""
     session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     session.without_timeout()  # a migration takes as long as it takes; only the wait for others was bounded
     if is_ready(session, place, schema):
@@ -194,14 +194,14 @@ def _version(session: Transaction, place: str) -> int:
     """The version of the tables; 0 where there are none."""
     tables = _tables(session)
     if tables and "version" not in tables:
-        raise StoreError(f"{place} has a schema kronmem of something else: choose another database")
-    found = session.ask("SELECT number FROM kronmem.version") if tables else []
-    version: int = found[0][0] if found else 0
+        raise StoreError(f"{place} has a schema kronmem of another program: choose another database")
+    rows = session.ask("SELECT number FROM kronmem.version") if tables else []
+    version: int = rows[0][0] if rows else 0
     return version
 
 
 def _tables(session: Transaction) -> set[str]:
-    # Not to_regclass(): it may answer from a cache that has not heard of what was made while we waited for the lock.
+    # Not to_regclass(): it may answer from a cache without the tables made while we waited for the lock.
     sql = """SELECT relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE nspname = 'kronmem' AND relkind IN ('r', 'p')"""
     return {str(row[0]) for row in session.ask(sql)}

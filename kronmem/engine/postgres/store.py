@@ -22,7 +22,7 @@ from kronmem.engine.postgres.writing import PostgresWriter, Sweep
 from kronmem.errors import DeadlineError, KronmemError, StoreError
 
 _POOL = 8
-"""Connections of one process at most: PostgreSQL allows 100 in all, unless told otherwise."""
+"""Connections of one process at most: PostgreSQL allows 100 in all, by default."""
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _NOTE = f"{_WRITE}; SET LOCAL synchronous_commit = off"
@@ -85,7 +85,7 @@ class PostgresStore:
             raise
 
     def scrub(self, timeout: float) -> bool:
-        """True: the rows are gone. When their pages are written anew is a matter of VACUUM, and of the operator."""
+        """True: the rows are gone. When their pages are rewritten is a matter of VACUUM, and of the operator."""
         return True
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class PostgresStore:
         self._ready = True
 
 
-# Deletes memories that have expired, and old receipts and traces of erasures, of agents that nobody writes to.
+# Deletes memories that have expired, and old receipts and traces of erasures, of agents without a writer.
 #
 # Finding them is a question to every node of a distributed database: it is asked once a minute and after a call has
 # been committed, so that no call depends on it. Each space is then swept in a transaction of its own.
@@ -162,16 +162,16 @@ class Sweeper:
         self.swept_at = sweep.now
         began = time.monotonic()
         try:
-            found = self._due(sweep, min(_TIME, left))
+            due = self._due(sweep, min(_TIME, left))
         except KronmemError as error:
             self.seen = _NOBODY
             _log.debug("nothing is swept for now (%s)", error)
             return
-        for space in _fewest_first(found):
+        for space in _fewest_first(due):
             if (passed := time.monotonic() - began) < min(_TIME, left):
                 with suppress(KronmemError):
                     self._sweep(space, sweep, min(_TIME, left - passed))
-        if any(self.seen) or any(len(spaces) >= _SPACES for spaces in found):
+        if any(self.seen) or any(len(spaces) >= _SPACES for spaces in due):
             self.swept_at = -math.inf
 
     def _due(self, sweep: Sweep, timeout: float) -> list[dict[int, int]]:
@@ -179,10 +179,10 @@ class Sweeper:
         times = (sweep.now, sweep.receipts_before, sweep.receipts_before)
         asked = list(zip(_DUE, times, self.seen, strict=True))
         with self.pool.transaction(_LOOK, timeout, wait=False) as session:
-            found = [dict(session.ask(sql, (at, seen, self.rows))) for sql, at, seen in asked]
-        looks = zip(self.seen, found, strict=True)
+            due = [dict(session.ask(sql, (at, seen, self.rows))) for sql, at, seen in asked]
+        looks = zip(self.seen, due, strict=True)
         self.seen = [[*seen, *spaces] if sum(spaces.values()) >= self.rows else [] for seen, spaces in looks]
-        return found
+        return due
 
     def _sweep(self, space: int, sweep: Sweep, timeout: float) -> None:
         bound = self.bound
@@ -199,9 +199,9 @@ class Sweeper:
         self.swept += rows.swept
 
 
-def _fewest_first(found: Sequence[dict[int, int]]) -> list[int]:
+def _fewest_first(due: Sequence[dict[int, int]]) -> list[int]:
     """A space that takes all the time, in vain, does not keep the others waiting."""
     rows = Counter[int]()
-    for spaces in found:
+    for spaces in due:
         rows.update(spaces)
     return sorted(rows, key=lambda space: (rows[space], space))

@@ -50,7 +50,7 @@ def _bounded(gen: PQGen[T], ends: float) -> PQGen[T]:
 
 
 class Transaction:
-    """A transaction under way: every statement gets what is left of its time."""
+    """A transaction under way: every statement gets the rest of its time."""
 
     def __init__(self, connection: PostgresConnection, ends: float) -> None:
         self._connection = connection
@@ -69,7 +69,7 @@ class Transaction:
         return self._connection.distributed
 
     def ask(self, sql: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and read its rows. The database, not the type checker, knows what is in them."""
+        """Run one statement and read its rows. The database, not the type checker, knows their types."""
         self._watch_time()
         return self._connection.execute(sql.encode(), values or None).fetchall()
 
@@ -137,7 +137,7 @@ def shown(url: str) -> str:
 
 
 def translate(error: psycopg.Error, place: str, *, committing: bool, connected: bool) -> KronmemError:
-    """The error to raise. `connected`: the server that told us is still there."""
+    """The error to raise. `connected`: the server that reported it is still there."""
     code = error.sqlstate or ""
     if isinstance(error, TimeUp):
         return DeadlineError(f"{place} did not answer in time", sent=committing)

@@ -27,7 +27,7 @@ from kronmem.errors import StoreError
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is old enough to go: memories that expired by `now`, receipts from before, `bound` memories at most."""
+    """The rows old enough to go: memories that expired by `now`, receipts from before, `bound` memories at most."""
 
     now: float
     receipts_before: float
@@ -40,10 +40,10 @@ class PostgresWriter(PostgresReader):
     def __init__(self, session: Transaction, key_of: SpaceKey = space_key, swept_before: int = 0) -> None:
         super().__init__(session, key_of)
         self._stored = PostgresReader(session, key_of)
-        """What can be read without sending first what waits here."""
+        """The parts that can be read before the waiting rows are sent."""
         self._new = Batch()
         self._spaces: dict[tuple[str, str], Space | None] = {}
-        """The spaces whose locks we hold: nobody else changes them."""
+        """The spaces whose locks we hold: no other transaction changes them."""
         self._counted: dict[int, Space] = {}
         self._last: dict[int, Row] = {}
         self.due: Sweep | None = None
@@ -116,7 +116,7 @@ class PostgresWriter(PostgresReader):
         self._forget_spaces()
 
     def _forget_spaces(self) -> None:
-        """Read the spaces anew; their locks are ours to the end."""
+        """Read the spaces again; their locks are ours to the end."""
         self._spaces = {place: self._stored.find_space(*place) for place in self._spaces}
 
     def _count(self, space: Space, memories: int, passages: int, words: int, last: int = 0, revised: int = 0) -> None:
@@ -154,8 +154,8 @@ class PostgresWriter(PostgresReader):
         return self._one(where, (space.id, session_id or "", key))
 
     def _one(self, where: str, values: Sequence[Value]) -> Row | None:
-        found = self._session.ask(f"SELECT {COLUMNS} FROM kronmem.memories WHERE {where}", values)
-        return read_row(found[0]) if found else None
+        rows = self._session.ask(f"SELECT {COLUMNS} FROM kronmem.memories WHERE {where}", values)
+        return read_row(rows[0]) if rows else None
 
     def insert(self, space: Space, row: Row, indexed: Indexed | None) -> int:
         passages = len(indexed.lengths) if indexed else 0
@@ -244,7 +244,7 @@ class PostgresWriter(PostgresReader):
         return bytes.fromhex(salt or "")
 
     def count_access(self, space: Space, numbers: Sequence[int]) -> None:
-        # Whoever changes one of these rows at the moment is left alone: a count waits for nobody.
+        # Rows that another transaction is changing are skipped: a count waits for no lock.
         sql = """UPDATE kronmem.memories SET accessed = accessed + 1 WHERE space = %s AND number = ANY(ARRAY(
             SELECT number FROM kronmem.memories WHERE space = %s AND number = ANY(%s) FOR NO KEY UPDATE SKIP LOCKED))"""
         self._run(sql, (space.id, space.id, list(numbers)))
@@ -273,7 +273,7 @@ class PostgresWriter(PostgresReader):
         return expired
 
     def sweep_space(self, space_id: int, sweep: Sweep, bound: int) -> None:
-        """Delete what is old in one space, unless somebody is writing to it."""
+        """Delete what is old in one space, unless a transaction is writing to it."""
         if not self._ask("SELECT pg_try_advisory_xact_lock(%s)", (space_id,))[0][0]:
             return
         for owner, name in self._ask("SELECT owner, name FROM kronmem.spaces WHERE id = %s AND NOT gone", (space_id,)):
@@ -320,8 +320,8 @@ class PostgresWriter(PostgresReader):
         self._run(sql, (name, value))
 
     def hold_setting(self, name: str) -> str | None:
-        found = self._ask("SELECT value FROM kronmem.settings WHERE name = %s FOR SHARE", (name,))
-        return str(found[0][0]) if found else None
+        rows = self._ask("SELECT value FROM kronmem.settings WHERE name = %s FOR SHARE", (name,))
+        return str(rows[0][0]) if rows else None
 
     def _send(self) -> None:
         if self._new:

@@ -45,7 +45,7 @@ _log = logging.getLogger("kronmem.engine")
 
 
 class SqlCursor(Protocol):
-    """What `execute` gives back. The database, not the type checker, knows what is in a row."""
+    """The result of `execute`. The database, not the type checker, knows the types of a row."""
 
     @property
     def rowcount(self) -> int: ...
@@ -55,7 +55,7 @@ class SqlCursor(Protocol):
 
 
 class SqlConnection(Protocol):
-    """What a transaction runs on."""
+    """The connection that a transaction runs on."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ..., /) -> SqlCursor: ...
     def executemany(self, sql: str, parameters: Iterable[Sequence[Value]], /) -> SqlCursor: ...
@@ -69,7 +69,7 @@ def key(space_id: int, number: int) -> int:
 def read_row(row: Any) -> Row:
     """A memory from its columns; `StoreError` when they hold no memory."""
     (where, memory_id, content, memory_type, session, tags, metadata, created, expires, pinned, accessed) = row[:11]
-    said, updated, role, about, successor, passages = row[11:]
+    stated, updated, role, about, successor, passages = row[11:]
     if not isinstance(content, str):
         raise StoreError(f"memory {memory_id} is damaged: its content is no text")
     return Row(
@@ -84,7 +84,7 @@ def read_row(row: Any) -> Row:
         expires_at=expires,
         pinned=bool(pinned),
         access_count=accessed,
-        said_at=created if said is None else said,
+        said_at=created if stated is None else stated,
         updated_at=updated,
         role=role,
         key=about or None,
@@ -113,21 +113,21 @@ def sound_rows(db: SqlConnection, sql: str, values: Sequence[Value]) -> list[Row
 
 
 def sound_page(db: SqlConnection, sql: str, values: Sequence[Value], limit: int, offset: int) -> list[Row]:
-    """One page of such a query, which ends with a limit and an offset; what follows takes the place of damaged rows."""
+    """One page of such a query, ending with a limit and an offset; following rows take the place of damaged ones."""
     try:
         return [read_row(row) for row in db.execute(sql, (*values, limit, offset))]
     except (StoreError, sqlite3.OperationalError) as error:
         check_damage(error)
-        found = (row for row in each_row(db, sql, (*values, -1, offset)) if isinstance(row, Row))
-        return list(found if limit < 0 else islice(found, limit))
+        rows = (row for row in each_row(db, sql, (*values, -1, offset)) if isinstance(row, Row))
+        return list(rows if limit < 0 else islice(rows, limit))
 
 
 def check_damage(error: Exception) -> None:
     """Raise an error again that is not about one unreadable row; log one that is."""
     if isinstance(error, sqlite3.Error) and not str(error).startswith("Could not decode to UTF-8"):
         raise error
-    told = str(error) if isinstance(error, StoreError) else "a memory is damaged: its text is not UTF-8"
-    _log.warning("%s; it is left out (`kronmem doctor` names it)", told)
+    problem = str(error) if isinstance(error, StoreError) else "a memory is damaged: its text is not UTF-8"
+    _log.warning("%s; it is left out (`kronmem doctor` names it)", problem)
 
 
 def each_row(db: SqlConnection, sql: str, values: Sequence[Value]) -> Iterator[Row | tuple[int, str]]:
@@ -191,8 +191,8 @@ class SqliteReader:
             expired: int = self._db.execute(sql, (now, space.id)).fetchone()[0]
             return space.count - expired
         where, values = _where(space, only, now)
-        found: int = self._db.execute(f"SELECT count(*) FROM memories WHERE {where}", values).fetchone()[0]
-        return found
+        count: int = self._db.execute(f"SELECT count(*) FROM memories WHERE {where}", values).fetchone()[0]
+        return count
 
     def totals(self, space: Space, now: float) -> Totals:
         where, values = _where(space, Filter(), now)
@@ -242,8 +242,8 @@ class SqliteReader:
 
     def sessions(self, space: Space, now: float) -> list[tuple[str, int]]:
         sql = "SELECT session, count(*) FROM memories WHERE space = ? AND session > ''"
-        found = self._db.execute(f"{sql} AND {_CURRENT} AND {_LIVE} GROUP BY session ORDER BY session", (space.id, now))
-        return [(session, count) for session, count in found]
+        rows = self._db.execute(f"{sql} AND {_CURRENT} AND {_LIVE} GROUP BY session ORDER BY session", (space.id, now))
+        return [(session, count) for session, count in rows]
 
     # What they are found by
 
@@ -252,24 +252,24 @@ class SqliteReader:
         if only.since is not None or only.until is not None:
             where, values = _where(space, Filter(since=only.since, until=only.until, pinned=only.pinned), None)
             lists.append(self._db.execute(f"SELECT key & {(1 << BITS) - 1} FROM memories WHERE {where}", values))
-        return frozenset[int].intersection(*(frozenset[int](row[0] for row in found) for found in lists))
+        return frozenset[int].intersection(*(frozenset[int](row[0] for row in rows) for rows in lists))
 
     def postings(self, space: Space, bounds: Mapping[str, int], within: frozenset[int] | None) -> dict[str, Found]:
         if within is not None:
             return {term: self._postings_within(space, term, within, bound) for term, bound in bounds.items()}
         if space.last < max(bounds.values(), default=0):
             return self._all_postings(space, bounds)  # in so small a space bounds save nothing: one look for all
-        found: dict[str, Found] = {}
+        by_term: dict[str, Found] = {}
         for bound in set(bounds.values()):
-            found |= self._newest_postings(space, [term for term, own in bounds.items() if own == bound], bound)
-        return found
+            by_term |= self._newest_postings(space, [term for term, own in bounds.items() if own == bound], bound)
+        return by_term
 
     def _all_postings(self, space: Space, terms: Iterable[str]) -> dict[str, Found]:
-        found = dict.fromkeys(terms, _NOWHERE)
-        for term, arrays in self._db.execute(_ALL_POSTINGS, (space.id, json.dumps(list(found)))):
+        by_term = dict.fromkeys(terms, _NOWHERE)
+        for term, arrays in self._db.execute(_ALL_POSTINGS, (space.id, json.dumps(list(by_term)))):
             postings = _postings(from_json(arrays))
-            found[term] = Found(postings, len(postings), cut=False)
-        return found
+            by_term[term] = Found(postings, len(postings), cut=False)
+        return by_term
 
     def _newest_postings(self, space: Space, terms: Sequence[str], bound: int) -> dict[str, Found]:
         rows = self._db.execute(_NEWEST_POSTINGS, (space.id, bound, json.dumps(terms)))
@@ -289,16 +289,16 @@ class SqliteReader:
     def terms_like(self, space: Space, start: str, limit: int) -> list[str]:
         # One seek a term: DISTINCT would walk through all postings of each.
         sql = "SELECT min(term) FROM postings WHERE space = ? AND term > ? AND term < ?"
-        found: list[str] = []
+        names: list[str] = []
         last, end = start[:-1] + chr(ord(start[-1]) - 1) + "\U0010ffff", start + "\U0010ffff"
-        while len(found) < limit and (last := self._db.execute(sql, (space.id, last, end)).fetchone()[0]) is not None:
-            found.append(last)
-        return found
+        while len(names) < limit and (last := self._db.execute(sql, (space.id, last, end)).fetchone()[0]) is not None:
+            names.append(last)
+        return names
 
     def codes(self, space: Space, after: int) -> Iterable[tuple[int, bytes]]:
         sql = f"SELECT key & {(1 << BITS) - 1}, codes FROM meanings WHERE key > ? AND key < ? ORDER BY key"
-        found: Iterable[tuple[int, bytes]] = self._db.execute(sql, (key(space.id, after), key(space.id + 1, 0)))
-        return found
+        rows: Iterable[tuple[int, bytes]] = self._db.execute(sql, (key(space.id, after), key(space.id + 1, 0)))
+        return rows
 
     def vectors(self, space: Space, numbers: Sequence[int], known: Collection[int]) -> Mapping[int, bytes | None]:
         new = self._by_number("vectors", "meanings", space, [number for number in numbers if number not in known])
@@ -330,8 +330,8 @@ class SqliteReader:
         return [row[0] for row in self._db.execute(sql, (space.id,))]
 
     def embeddings(self, space: Space, numbers: Sequence[int]) -> Mapping[int, bytes]:
-        found = self._by_number("vector", "memories", space, numbers)
-        return {number: vector for number, vector in found.items() if vector is not None}
+        vectors = self._by_number("vector", "memories", space, numbers)
+        return {number: vector for number, vector in vectors.items() if vector is not None}
 
     def without_embedding(self, after: int | None, limit: int) -> list[tuple[int, str]]:
         return list(islice(without_vector(self._db, after or 0), limit))
@@ -387,8 +387,8 @@ _third = itemgetter(2)
 _NOWHERE = Found((), 0, cut=False)
 
 
-def _newest(space: Space, found: Sequence[Any], bound: int) -> Found:
-    memories, oldest, arrays = found
+def _newest(space: Space, row: Sequence[Any], bound: int) -> Found:
+    memories, oldest, arrays = row
     postings = _postings(arrays)
     if memories < bound:
         return Found(postings, len(postings), cut=False)

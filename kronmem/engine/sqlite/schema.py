@@ -68,8 +68,8 @@ _SECONDS = 60.0
 
 
 def is_older(path: str) -> bool:
-    """Would opening this file migrate it? A file that cannot be read is not: whoever opens it says why."""
-    # Without a write-ahead log nobody has it open, and all is in the file itself: nothing is made beside it.
+    """Would opening this file migrate it? A file that cannot be read is not: opening it raises the cause."""
+    # Without a write-ahead log no process has it open, and all is in the file itself: nothing is made beside it.
     alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
     try:
         with closing(sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro{alone}", uri=True)) as db:
@@ -84,8 +84,8 @@ def damaged(path: str) -> list[str]:
     file = SqliteFile(path, SCHEMA)
     try:
         with file.transaction("BEGIN", _SECONDS) as db:
-            found = [row for row in each_row(db, f"SELECT {COLUMNS} FROM memories", ()) if isinstance(row, tuple)]
+            rows = [row for row in each_row(db, f"SELECT {COLUMNS} FROM memories", ()) if isinstance(row, tuple)]
             names = dict(db.execute("SELECT id, CAST(name AS BLOB) FROM spaces"))
     finally:
         file.close()
-    return [f"{names.get(key >> BITS, b'?').decode(errors='replace')}: {memory_id}" for key, memory_id in found]
+    return [f"{names.get(key >> BITS, b'?').decode(errors='replace')}: {memory_id}" for key, memory_id in rows]

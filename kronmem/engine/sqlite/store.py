@@ -23,7 +23,7 @@ PATIENCE = 1.0
 """Seconds in line before a thread writes all the same: the lock of the file decides, the turn only saves time."""
 CHECKPOINT, LATE_CHECKPOINT = 1000, 4000
 """Pages in the write-ahead log at which a durable write, which waits for the disk anyway, moves them into the file; and
-at which a note does, so that no recall pays for it while somebody writes."""
+at which a note does, so that no recall pays for it during a write."""
 
 
 class SqliteStore:

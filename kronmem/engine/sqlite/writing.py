@@ -28,7 +28,7 @@ from kronmem.engine.store import Embedding, Erased, Indexed, Receipt, Row, Space
 class SqliteWriter(SqliteReader):
     """The `Writer` of a SQLite database.
 
-    Between two memories of a batch it knows what the last insert left behind: nobody else writes meanwhile.
+    Between two memories of a batch it keeps the state after the last insert: no other transaction writes meanwhile.
     """
 
     def __init__(self, connection: SqlConnection) -> None:
@@ -41,8 +41,8 @@ class SqliteWriter(SqliteReader):
 
     def find_space(self, owner: str, name: str) -> Space | None:
         if self._space is None or self._space[:2] != (owner, name):
-            found = super().find_space(owner, name)
-            self._space = (owner, name, found) if found else None
+            space = super().find_space(owner, name)
+            self._space = (owner, name, space) if space else None
         return self._space and self._space[2]
 
     def open_space(self, owner: str, name: str, now: float) -> Space:
@@ -105,8 +105,8 @@ class SqliteWriter(SqliteReader):
         return super().last_said(space)
 
     def _post(self, space_id: int, number: int, indexed: Indexed) -> None:
-        said = _postings(space_id, number, indexed)
-        self._db.executemany(_POST, said + [(space_id, label, number, 0, None) for label in indexed.labels])
+        postings = _postings(space_id, number, indexed)
+        self._db.executemany(_POST, postings + [(space_id, label, number, 0, None) for label in indexed.labels])
         if indexed.codes:
             sql = "INSERT INTO meanings VALUES (?, ?, ?)"
             self._db.execute(sql, (key(space_id, number), indexed.codes, indexed.vectors))
@@ -218,8 +218,8 @@ class SqliteWriter(SqliteReader):
         kept = self._db.execute("SELECT successor IS NULL FROM memories WHERE key = ?", (where,)).fetchone()
         if kept is None:  # a former text, gone with its memory
             return
-        if found := sound_rows(self._db, f"SELECT {COLUMNS} FROM memories WHERE key = ?", (where,)):
-            self._delete(where >> BITS, found[0])
+        if rows := sound_rows(self._db, f"SELECT {COLUMNS} FROM memories WHERE key = ?", (where,)):
+            self._delete(where >> BITS, rows[0])
             return
         if kept[0]:
             self._count(where >> BITS, -1, -1, 0)
@@ -251,7 +251,7 @@ class SqliteWriter(SqliteReader):
         self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def hold_setting(self, name: str) -> str | None:
-        return self.setting(name)  # nobody else writes meanwhile
+        return self.setting(name)  # no other transaction writes meanwhile
 
 
 _INSERTED = f"key, id, {', '.join(CHANGING)}, created, accessed, role, successor, passages, space, owner"

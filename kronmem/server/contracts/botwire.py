@@ -161,8 +161,8 @@ class _Namespace:
         return {"deleted": True, "namespace": self._name, "key": key}
 
     def list(self, limit: int) -> BotwireKeysReply:
-        found = list(islice(self._entries(), limit))
-        return {"namespace": self._name, "count": len(found), "keys": found}
+        entries = list(islice(self._entries(), limit))
+        return {"namespace": self._name, "count": len(entries), "keys": entries}
 
     def _entries(self) -> Iterator[BotwireKeyReply]:
         """Every key that BotWire can name, the newest first. A value is read when its key is asked for."""

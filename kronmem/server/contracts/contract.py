@@ -46,7 +46,7 @@ class Own:
     timeout: float
 
     def call(self, route: Route[B, R], body: JsonValue, **segments: str) -> R:
-        """What the route replies, or a `StatusError`; `segments` are its parameters as they stand in a path."""
+        """The reply of the route, or a `StatusError`; `segments` are its parameters as they stand in a path."""
         try:
             return self.service.call(route, segments, body, self.owner, self.timeout)
         except ValidationError as error:

@@ -80,7 +80,7 @@ class MemstoreList(_MemstoreRequest):
 
 
 class MemstoreMemoryReply(TypedDict):
-    """A memory as Memstore says it."""
+    """A memory in Memstore's JSON."""
 
     id: str
     content: str
@@ -188,17 +188,17 @@ def _remember(own: Own, asked: MemstoreRemember) -> MemstoreMemoryReply:
 def _recall(own: Own, asked: MemstoreRecall) -> MemstoreRecallReply:
     body: dict[str, JsonValue] = {"query": asked.q, "session_id": asked.session, "tags": list(asked.tags)}
     body |= {"limit": asked.limit or asked.top_k, "threshold": asked.threshold}
-    found = own.call(routes.RECALL, body, agent=AGENT)["results"]
-    memories: list[MemstoreHitReply] = [{**_memory(hit["memory"]), "score": hit["score"]} for hit in found]
+    hits = own.call(routes.RECALL, body, agent=AGENT)["results"]
+    memories: list[MemstoreHitReply] = [{**_memory(hit["memory"]), "score": hit["score"]} for hit in hits]
     return {"memories": memories, "count": len(memories), "query": asked.q}
 
 
 def _list(own: Own, asked: MemstoreList) -> MemstoreListReply:
     body: dict[str, JsonValue] = {"limit": asked.limit, "offset": asked.offset}
     body |= {"session_id": asked.session} if asked.session else {}
-    found = own.call(routes.LIST_MEMORIES, body, agent=AGENT)
-    memories: list[MemstoreListedReply] = [{**_memory(one), "ttl": one["expires_at"]} for one in found["memories"]]
-    return {"memories": memories, "total": found["total"]}
+    page = own.call(routes.LIST_MEMORIES, body, agent=AGENT)
+    memories: list[MemstoreListedReply] = [{**_memory(one), "ttl": one["expires_at"]} for one in page["memories"]]
+    return {"memories": memories, "total": page["total"]}
 
 
 def _forget(own: Own, memory: str) -> MemstoreForgetReply:
