@@ -424,7 +424,8 @@ _LABELS = _words(
 
 def _names_a_thing(words: Sequence[str], at: int) -> bool:
     """Whether a number stands where it identifies the thing, and not how many or when."""
-    return at < (words.index(_IS) if _IS in words else 2) or words[at - 1] in _LABELS
+    before = words[at - 1]  # "note 0 9": a number behind a number is a part of its name
+    return at < (words.index(_IS) if _IS in words else 2) or before in _LABELS or before.isdigit()
 
 
 _ONE_VALUE = re.compile(
