@@ -24,9 +24,7 @@ async def talk(session_id: str, message: str) -> None:
         answer = await agent.run(message, session=agent.create_session(session_id=session_id))
         kept = await history.get_messages(session_id)
     print(f"user: {message}\nassistant: {answer.text}")
-    print(
-        f"{session_id} keeps {len(kept)} messages, {sum('<memory' in one.text for one in kept)} with notes", flush=True
-    )
+    print(f"in the session: {len(kept)} messages, {sum('<memory' in one.text for one in kept)} with notes", flush=True)
 
 
 DAYS = {

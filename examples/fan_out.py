@@ -13,12 +13,7 @@ import httpx
 from kronmem import AsyncClient, FanOutError, Hit, Retry, render_hits
 
 SPECIALISTS = [f"specialist-{number}" for number in range(40)]
-RULES = [
-    "Invoices are sent on Mondays",
-    "Passwords expire after a year",
-    "Refunds take ten days",
-    "Parcels leave at four",
-]
+RULES = ["Invoices leave on Mondays", "Passwords expire in May", "Refunds take ten days", "Parcels leave at four"]
 
 
 class LineIsCut(httpx.AsyncHTTPTransport):
@@ -33,7 +28,7 @@ class LineIsCut(httpx.AsyncHTTPTransport):
 async def ask(client: AsyncClient, question: str) -> dict[str, list[Hit]]:
     """The hits of every specialist that could be asked."""
     try:
-        return await client.recall_across(SPECIALISTS, question, 1)
+        return await client.recall_across(SPECIALISTS, question, 1, threshold=0.3)
     except FanOutError as error:
         for agent, cause in error.causes.items():
             print(f"{agent}: {type(cause).__name__}")
@@ -46,7 +41,7 @@ async def main(url: str) -> None:
             await asyncio.sleep(0.05)
         for number, agent in enumerate(SPECIALISTS):
             await client.remember_many(agent, [RULES[number % len(RULES)], f"Desk {number} is free on Fridays"])
-    async with AsyncClient(url, transport=LineIsCut(), retry=Retry(attempts=1)) as client:
+    async with LineIsCut() as line, AsyncClient(url, transport=line, retry=Retry(attempts=1)) as client:
         found = await ask(client, "How long do refunds take?")
     print(len(found), "answered,", sum(map(bool, found.values())), "know something")
     print(render_hits(found, source="specialists", max_chars=400))

@@ -32,15 +32,13 @@ def chat(client: Client, user: str, questions: list[str]) -> None:
         answer = ask_model([*history, *notes, question])
         history += [question, {"role": "assistant", "content": answer}]
         for fact in extract_facts(words):
-            memory.remember_later(
-                fact, fact.memory_type, role="user"
-            )  # on disk when it returns, sent in the background
+            memory.remember(fact, fact.memory_type, role="user")
         print(f"{user}: {words}\nassistant: {answer}")
 
 
 if __name__ == "__main__":
     with scripted_model(repeats_notes, quiet=False) as llm_config, Client("sqlite://") as client:
         MODEL.update(llm_config["config_list"][0])
-        chat(client, "ada", ["Hello! I'm allergic to peanuts.", "Thanks."])
+        chat(client, "ada", ["Hello! I'm allergic to peanuts."])
         chat(client, "ada", ["Is a peanut sauce fine for me?"])
         chat(client, "bob", ["Is a peanut sauce fine for me?"])

@@ -3,10 +3,18 @@
 With a real model, pass `OpenAIChatClient(…)` of `agent_framework.openai` to the agent instead; nothing else changes.
 """
 
+import re
 from typing import Any
 
-from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, FunctionInvocationLayer, Message
-from agent_framework import Content, ResponseStream  # isort: skip
+from agent_framework import (
+    BaseChatClient,
+    ChatResponse,
+    ChatResponseUpdate,
+    Content,
+    FunctionInvocationLayer,
+    Message,
+    ResponseStream,
+)
 
 
 class ScriptedClient(FunctionInvocationLayer, BaseChatClient):
@@ -22,5 +30,5 @@ class ScriptedClient(FunctionInvocationLayer, BaseChatClient):
         return ChatResponse(messages=[Message("assistant", [answer])])
 
     async def _words(self, answer: str) -> Any:
-        for word in answer.split():
-            yield ChatResponseUpdate(role="assistant", contents=[Content.from_text(f"{word} ")])
+        for word in re.findall(r"\S+\s*", answer):
+            yield ChatResponseUpdate(role="assistant", contents=[Content.from_text(word)])

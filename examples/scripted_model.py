@@ -6,10 +6,9 @@ With a real model, pass your own `llm_config` to the agents instead; nothing els
 
 import io
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Script = Callable[[list[dict]], str | tuple[str, dict]]
@@ -60,10 +59,8 @@ def scripted_model(script: Script, quiet: bool = True) -> Iterator[dict]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with (
-        ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server,
-        redirect_stdout(io.StringIO() if quiet else sys.stdout),
-    ):
+    printing = redirect_stdout(io.StringIO()) if quiet else nullcontext()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, printing:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         entry = {"model": "x", "api_key": "none", "base_url": f"http://127.0.0.1:{server.server_port}", "price": [0, 0]}

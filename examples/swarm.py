@@ -1,12 +1,12 @@
 """A swarm: one agent hands the user over to another, and what the first was told the second knows by their memory.
 
-A `SelectorGroupChat` takes the same `memory=`. Offline: the models are replayed. With real ones, only `model(…)` changes.
+In a `SelectorGroupChat` it is the same. Offline: the models are replayed. With real ones, only `model(…)` changes.
 """
 
 import asyncio
 
 from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.conditions import MaxMessageTermination
+from autogen_agentchat.conditions import SourceMatchTermination
 from autogen_agentchat.teams import Swarm
 from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, ModelInfo, RequestUsage
@@ -31,7 +31,7 @@ async def chat(client: AsyncClient, task: str, *of_reception: str | CreateResult
     memory = KronMemory("guest-ada", client=client, capture="auto")  # one memory: what is stated to one, all know
     reception = AssistantAgent("reception", model(*of_reception), memory=[memory], handoffs=["cook"])
     kitchen = AssistantAgent("cook", model(cook), memory=[memory])
-    team = Swarm([reception, kitchen], termination_condition=MaxMessageTermination(4 if cook else 2))
+    team = Swarm([reception, kitchen], termination_condition=SourceMatchTermination(["cook" if cook else "reception"]))
     async for message in team.run_stream(task=task):
         if type(message).__name__ == "MemoryQueryEvent":
             print(f"  ({message.source} is shown: {'; '.join(one.content for one in message.content)})")
@@ -44,7 +44,9 @@ async def main() -> None:
         print("-- monday")
         await chat(client, "Good morning, I am Ada, and I am allergic to peanuts.", "Welcome, Ada!")
         print("-- tuesday, new agents")
-        await chat(client, "What can I have for dinner?", hands_over_to("cook"), cook="Rice and vegetables, no satay.")
+        await chat(
+            client, "Can I have rice with peanut sauce?", hands_over_to("cook"), cook="Rice and vegetables, no satay."
+        )
 
 
 if __name__ == "__main__":

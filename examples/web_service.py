@@ -1,7 +1,7 @@
 """A web service with one assistant for all its users: a ContextVar says whose turn it is, the answer is streamed.
 
-Starlette here; FastAPI takes the same function: `@app.post("/chats/{session}")`. Offline: the model is scripted. To serve it:
-`uvicorn web_service:app`, then `curl -N -H 'X-User: ada' -d 'I am vegan.' http://127.0.0.1:8000/chats/1`.
+Starlette here; in FastAPI the same function stands under `@app.post("/chats/{session}")`. Offline: the model is
+scripted. To serve it: `uvicorn web_service:app`, and `curl -N -H 'X-User: ada' -d 'I am vegan.' http://127.0.0.1:8000/chats/1`.
 """
 
 import asyncio
@@ -20,9 +20,7 @@ from kronmem import AsyncClient
 from kronmem.agent_framework import KronmemContextProvider, KronmemHistoryProvider
 
 current_user: ContextVar[str] = ContextVar("current_user")
-client = AsyncClient(
-    "sqlite://"
-)  # yours: AsyncClient(), AsyncClient("https://…"); nothing is opened before the first call
+client = AsyncClient("sqlite://")  # yours: AsyncClient("https://…"); nothing is opened before the first call
 providers = [
     KronmemHistoryProvider(current_user.get, client=client),
     KronmemContextProvider(current_user.get, client=client),
