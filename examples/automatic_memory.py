@@ -7,23 +7,14 @@ import os
 import tempfile
 
 from autogen import ConversableAgent, UserProxyAgent
-from scripted_model import scripted_model
+from scripted_model import repeats_notes, scripted_model
 
 from kronmem import Client
 from kronmem.autogen import attach_memory
 
 
-def script(messages: list[dict]) -> str:
-    """A model that repeats the first note it is shown, if it is shown any."""
-    notes = [one["content"] for one in messages if one["content"].startswith("<memory")]
-    if not notes:
-        return "I have no notes about that."
-    first = notes[0].splitlines()[2]
-    return f"My notes say: {first.partition(') ')[2]}"
-
-
 def talk(message: str) -> None:
-    with Client() as client, scripted_model(script) as llm_config:
+    with Client() as client, scripted_model(repeats_notes) as llm_config:
         assistant = ConversableAgent("assistant", llm_config=llm_config, human_input_mode="NEVER")
         user = UserProxyAgent("user", human_input_mode="NEVER", code_execution_config=False)
         with attach_memory(client.agent("user-ada"), [assistant, user]):

@@ -1,81 +1,60 @@
-"""Twenty agents, ten questions: all two hundred recalls before the team starts, one by one and at once.
+"""Forty specialists asked at once, one of them out of reach: the answers that arrived go into the prompt.
 
-The embedded engine stands in for a service: every request travels for five milliseconds, as to a near data centre.
+Needs `pip install 'kronmem[server,cli]'`: the memories are at a service of its own.
 """
 
 import asyncio
-import time
+import socket
+import subprocess
+import sys
 
-from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.teams import RoundRobinGroupChat
-from autogen_core.model_context import UnboundedChatCompletionContext
-from autogen_core.models import UserMessage
-from autogen_ext.models.replay import ReplayChatCompletionClient
+import httpx
 
-from kronmem import AsyncClient, Hit
-from kronmem.core.wire import Reply, Request
-from kronmem.text.fence import render
-from kronmem.transport.local import open_sqlite
+from kronmem import AsyncClient, FanOutError, Hit, Retry, render_hits
 
-AGENTS = [f"agent_{number}" for number in range(20)]
-TOPICS = ["billing", "login", "refunds", "shipping", "search", "mobile", "export", "pricing", "support", "backups"]
-QUESTIONS = [f"What do we know about {topic}?" for topic in TOPICS]
+SPECIALISTS = [f"specialist-{number}" for number in range(40)]
+RULES = ["Invoices leave on Mondays", "Passwords expire in May", "Refunds take ten days", "Parcels leave at four"]
 
 
-class FiveMillisecondsAway:
-    """A transport: what `AsyncClient(transport=…)` sends its requests through."""
+class LineIsCut(httpx.AsyncHTTPTransport):
+    """The network between here and the service, in which the requests about one agent get lost."""
 
-    near = open_sqlite(":memory:")
-
-    async def asend(self, request: Request) -> Reply:
-        await asyncio.sleep(0.005)
-        return await self.near.asend(request)
-
-    async def aclose(self) -> None:
-        await self.near.aclose()
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if "specialist-6" in request.url.path or b"specialist-6" in await request.aread():
+            raise httpx.ConnectError("the line is cut", request=request)
+        return await super().handle_async_request(request)
 
 
-async def one_by_one(client: AsyncClient) -> list[dict[str, list[Hit]]]:
-    found: list[dict[str, list[Hit]]] = []
-    for question in QUESTIONS:
-        found.append({agent: await client.recall(agent, question, 1) for agent in AGENTS})
-    return found
+async def ask(client: AsyncClient, question: str) -> dict[str, list[Hit]]:
+    """The hits of every specialist that could be asked."""
+    try:
+        return await client.recall_across(SPECIALISTS, question, 1, threshold=0.3)
+    except FanOutError as error:
+        for agent, cause in error.causes.items():
+            print(f"{agent}: {type(cause).__name__}")
+        return error.partial
 
 
-async def at_once(client: AsyncClient) -> list[dict[str, list[Hit]]]:
-    return list(await asyncio.gather(*(client.recall_across(AGENTS, question, 1) for question in QUESTIONS)))
+async def main(url: str) -> None:
+    async with AsyncClient(url) as client:
+        while not (await client.health()).ok:
+            await asyncio.sleep(0.05)
+        for number, agent in enumerate(SPECIALISTS):
+            await client.remember_many(agent, [RULES[number % len(RULES)], f"Desk {number} is free on Fridays"])
+    async with LineIsCut() as line, AsyncClient(url, transport=line, retry=Retry(attempts=1)) as client:
+        found = await ask(client, "How long do refunds take?")
+    print(len(found), "answered,", sum(map(bool, found.values())), "know something")
+    print(render_hits(found, source="specialists", max_chars=400))
 
 
-def texts(found: list[dict[str, list[Hit]]]) -> list[str]:
-    return [hit.content for answers in found for hits in answers.values() for hit in hits]
-
-
-async def main() -> None:
-    async with AsyncClient("sqlite://", transport=FiveMillisecondsAway()) as client:
-        await asyncio.gather(
-            *(client.remember_many(agent, [f"{agent} handles {topic}" for topic in TOPICS]) for agent in AGENTS)
-        )
-        start = time.perf_counter()
-        slowly = await one_by_one(client)
-        middle = time.perf_counter()
-        found = await at_once(client)
-        gain = (middle - start) / (time.perf_counter() - middle)
-        print(f"{len(QUESTIONS)} questions to {len(AGENTS)} agents: {len(texts(found))} memories")
-        print("the same ones both ways:", "yes" if texts(found) == texts(slowly) else "no")
-        print(f"asking at once was {gain:.1f} times as fast as one by one")
-        (billing, *_) = await client.recall_many(AGENTS[0], QUESTIONS)
-        print("first agent, first question:", billing[0].content)
-
-    team = RoundRobinGroupChat([prepared(agent, found) for agent in AGENTS], max_turns=len(AGENTS))
-    result = await team.run(task="Is everybody ready?")
-    print(f"{len(result.messages) - 1} agents answered, each with {len(QUESTIONS)} memories at hand")
-
-
-def prepared(agent: str, found: list[dict[str, list[Hit]]]) -> AssistantAgent:
-    """An agent that knows before it is asked: its memories are the first message of its context, as data."""
-    block = render([hit for answers in found for hit in answers[agent]], source=agent)
-    context = UnboundedChatCompletionContext([UserMessage(content=block, source="memory")])
-    return AssistantAgent(agent, ReplayChatCompletionClient(["Ready."]), model_context=context)
-
-
-asyncio.run(main())
+if __name__ == "__main__":
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "kronmem", "serve", "--quiet", "--port", str(port), "--db", "sqlite://"]
+    service = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        asyncio.run(main(f"http://127.0.0.1:{port}"))
+    finally:
+        service.kill()
+        service.wait()

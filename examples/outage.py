@@ -41,7 +41,7 @@ print("waiting in the outbox:", client.outbox.pending())
 
 service = serve()
 print("the service is back; left after a flush:", client.outbox.flush(30.0))
-for memory in sorted(client.memories("assistant"), key=lambda memory: memory.created_at):
+for memory in reversed(list(client.memories("assistant"))):  # listed newest first
     print("-", memory.content)
 
 client.close()

@@ -18,9 +18,7 @@ from kronmem.agentchat import KronMemory, persisted
 STEPS = ["Collect the numbers", "Draft the report", "Send the report"]
 
 
-class Model(ReplayChatCompletionClient):
-    """Answers, except that the first process never gets an answer to its second question."""
-
+class Model(ReplayChatCompletionClient):  # the first process never gets an answer to its second question
     async def create(self, messages: Any, **options: Any) -> CreateResult:
         answers = [one.content for one in messages if one.source == "clerk"]
         task = [one.content for one in messages if one.source == "user"][-1]
@@ -48,15 +46,12 @@ async def work() -> None:
 def start(number: int, home: str) -> None:
     print(f"-- process {number}", flush=True)
     settings = {**os.environ, "KRONMEM_HOME": home, "PROCESS": str(number)}
-    with subprocess.Popen(
-        [sys.executable, __file__, "work"], stdout=subprocess.PIPE, text=True, env=settings
-    ) as worker:
+    command = [sys.executable, __file__, "work"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=settings) as worker:
         for line in worker.stdout or ():
+            print("-- killed half-way\n" if line == "stuck\n" else line, end="")
             if line == "stuck\n":
                 worker.kill()
-                print("-- killed half-way")
-            else:
-                print(line, end="")
 
 
 if __name__ == "__main__":

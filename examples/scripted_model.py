@@ -8,7 +8,7 @@ import io
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Script = Callable[[list[dict]], str | tuple[str, dict]]
@@ -26,9 +26,21 @@ def reply(answer: str | tuple[str, dict]) -> dict:
     return {"id": "1", "object": "chat.completion", "created": 1, "model": "x", "choices": [choice], "usage": usage}
 
 
+def repeats_notes(messages: list[dict]) -> str:
+    """A script that repeats the first note it is shown, if it is shown any."""
+    blocks = [one["content"] for one in messages if (one["content"] or "").startswith("<memory")]
+    return f"My notes say: {blocks[-1].splitlines()[2].partition(') ')[2]}" if blocks else "I have no notes about that."
+
+
+def looks_up(messages: list[dict]) -> str | tuple[str, dict]:
+    """A script that recalls by the question, and repeats what it found."""
+    last = messages[-1]
+    return last["content"].rpartition("] ")[2] if last["role"] == "tool" else ("recall", {"query": last["content"]})
+
+
 @contextmanager
-def scripted_model(script: Script) -> Iterator[dict]:
-    """Serve the script on this machine; the value is an `llm_config`. What AutoGen prints meanwhile is dropped."""
+def scripted_model(script: Script, quiet: bool = True) -> Iterator[dict]:
+    """Serve the script on this machine; the value is an `llm_config`. `quiet` drops what AutoGen prints meanwhile."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -47,7 +59,8 @@ def scripted_model(script: Script) -> Iterator[dict]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, redirect_stdout(io.StringIO()):
+    printing = redirect_stdout(io.StringIO()) if quiet else nullcontext()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, printing:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         entry = {"model": "x", "api_key": "none", "base_url": f"http://127.0.0.1:{server.server_port}", "price": [0, 0]}

@@ -18,12 +18,12 @@ ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "examples/README.md", "kronmem/server/README.md", "tests/benchmarks/README.md")
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
 _INSTALL = re.compile(r"pip install '?kronmem(\[[\w,-]+\])?'?((?: [a-z][\w-]+)*)`")
-_BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\s*```text\n(?P<printed>.*?)```)?|\| `(?P<example>\w+\.py)`", re.S)
+_BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\s*```text\n(?P<printed>.*?)```)?", re.S)
+EXAMPLE = re.compile(r"^\| .*\| `(?P<name>\w+\.py)` \| .* \| (?P<lines>\d+) \| (?:`(?P<extra>[\w,-]+)`|–) \|$", re.M)
+"""A row of the table of programs."""
 # Errors, but for those that classic AutoGen itself causes where mcp has brought jsonschema along.
 _WARNINGS = "error,ignore:jsonschema.RefResolver is deprecated,ignore:Accessing jsonschema.__version__ is deprecated"
 _NEEDS_A_KEY = {"real_model.py"}
-_PART = {"scripted_model.py"}
-"""Imported by other examples."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,12 @@ def snippets() -> list[Snippet]:
 def _on_page(page: str, text: str) -> Iterator[Snippet]:
     for section in re.split(r"^(?=##+ )", text, flags=re.M):
         title = section.splitlines()[0].strip("# ")
+        for row in EXAMPLE.finditer(section):
+            extra = f"[{row['extra']}]" if row["extra"] else ""
+            yield Snippet(page, title, (f".{extra}",), str(ROOT / "examples" / row["name"]), None)
         for found in _BLOCK.finditer(section):
             extra, further = (_INSTALL.findall(section[: found.start()]) or [("", "")])[-1]
-            code = found["code"] or str(ROOT / "examples" / found["example"])
-            yield Snippet(page, title, (f".{extra}", *further.split()), code, found["printed"])
+            yield Snippet(page, title, (f".{extra}", *further.split()), found["code"], found["printed"])
 
 
 def installs() -> list[tuple[str, ...]]:
@@ -58,7 +60,7 @@ def installs() -> list[tuple[str, ...]]:
 
 def check(python: str, install: tuple[str, ...]) -> str:
     """Run what needs just this installation with that Python, from an empty home; a line that says how it went."""
-    chosen = [one for one in snippets() if one.install == install and Path(one.code).name not in _PART | _NEEDS_A_KEY]
+    chosen = [one for one in snippets() if one.install == install and Path(one.code).name not in _NEEDS_A_KEY]
     with tempfile.TemporaryDirectory() as home:
         wrong = [f"{one.section}: {problem}" for one in chosen if (problem := _problem(python, one, Path(home)))]
     done = f"{len(chosen) - len(wrong)} passed"

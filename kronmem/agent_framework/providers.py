@@ -29,7 +29,7 @@ class KronmemHistoryProvider(HistoryProvider):
     The input of a run is stored before the model is asked, the output after it, one record a message: a killed run
     loses its output and nothing else, and a tool call without its result is left out when the session goes on. The
     newest `max_messages` are loaded, older ones stay stored. `agent_id` may be a callable, asked in every run. Blocks
-    of a context provider are never part of it. List it before that: `context_providers=[history, memory]`.
+    of a context provider are never part of it.
 
     A history that cannot be read or written is logged once (logger "kronmem") and the run goes on without it, after
     at most `timeout` seconds. `get_messages` and `save_messages`, called directly, raise a `KronmemError`.
@@ -143,9 +143,8 @@ class KronmemContextProvider(ContextProvider):
     with `role=` if it has that parameter). The model gets the tools remember, recall and forget (`tools=False`: none;
     `["recall"]`: only that).
     `agent_id` and `session_id` may be callables, asked in every run and every tool call: one provider then serves many
-    users. A streamed run asks them where it is iterated. With a history provider, list that one first:
-    `context_providers=[history, memory]` puts the block right before the newest question. Several memories on one
-    agent need a `source_id` and a `prefix` of their own each.
+    users. A streamed run asks them where it is iterated. The block stands right before the newest question, before or
+    after a history provider in the list. Several memories on one agent need a `source_id` and a `prefix` of their own.
 
     Stored words expire after `ttl_days`, if given.
     Memory that fails is logged once (logger "kronmem"); a hook takes at most `timeout` seconds, a tool call too.
@@ -173,6 +172,7 @@ class KronmemContextProvider(ContextProvider):
         )
         self._turns = TurnMemory(memory, limit=limit, capture=capture, prefix=prefix, ttl_days=ttl_days)
         self._tools = self._turns.tools(tools)
+        self._log = LogOnce(f"a history beside the {memory}")
 
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession | None, context: SessionContext, state: dict[str, Any]
@@ -181,7 +181,8 @@ class KronmemContextProvider(ContextProvider):
         if self._tools:
             context.extend_tools(self.source_id, self._tools)
         turn, question = self._turns.begin(), _newest(context.input_messages)
-        prompt = [message.text for message in context.get_messages(include_input=True)]
+        prompt = [message.text for message in await self._later_history(agent, session, context, turn.budget)]
+        prompt += [message.text for message in context.get_messages(include_input=True)]
         if block := await turn.block("\n".join(clean_words(message.text) for message in question), prompt):
             context.extend_messages(self, [Message("user", [block])])
         # After the recall, so that a run does not recall its own words; here, because a run that fails or a stream
@@ -205,6 +206,28 @@ class KronmemContextProvider(ContextProvider):
     async def close(self) -> None:
         """Release the connections opened here; a client passed in stays open."""
         await self._turns.close()
+
+    async def _later_history(
+        self, agent: object, session: AgentSession | None, context: SessionContext, budget: TimeBudget
+    ) -> list[Message]:
+        """The messages that histories listed after this memory are about to load; their place is before the block.
+
+        The framework itself adds a history last where none is listed. A block before it would make a provider's cache
+        useless: all that follows a change of the prompt is read afresh.
+        """
+        told: list[Message] = []
+        for history in _listed_after(self, agent):
+            context.context_messages.setdefault(history.source_id, [])
+            state = session.state.get(history.source_id) if session is not None else None
+            with self._log.swallowing():
+                told += await budget.spend(partial(history.get_messages, context.session_id, state=state))
+        return told
+
+
+def _listed_after(provider: ContextProvider, agent: object) -> list[HistoryProvider]:
+    listed: list[object] = [*getattr(agent, "context_providers", ())]
+    later = listed[listed.index(provider) + 1 :] if provider in listed else []
+    return [one for one in later if isinstance(one, HistoryProvider) and one.load_messages]
 
 
 def _newest(messages: Sequence[Message]) -> list[Message]:

@@ -73,7 +73,7 @@ class Turn:
 
     def __init__(self, parts: TurnMemory, memory: AsyncReadingMemory | None) -> None:
         self._parts, self._memory = parts, memory
-        self._budget, self._id = TimeBudget(parts.memory.timeout), uuid.uuid4().hex[:12]
+        self.budget, self._id = TimeBudget(parts.memory.timeout), uuid.uuid4().hex[:12]
 
     async def block(self, words: str, prompt: Iterable[str] = ()) -> str:
         """The injected block for the user's words, without memories in the prompt; "" without hits and on failure."""
@@ -81,7 +81,7 @@ class Turn:
         if words and self._memory is not None:
             with self._parts.log.swallowing():
                 await load_engine_for(self._memory.client)  # before the budget is touched
-                block = await self._budget.spend(partial(self._recall, self._memory, words, Prompt(prompt)))
+                block = await self.budget.spend(partial(self._recall, self._memory, words, Prompt(prompt)))
         return block
 
     async def keep(self, utterance: Utterance) -> None:
@@ -89,7 +89,7 @@ class Turn:
         if self._memory is not None and self._parts.capture is not None:
             utterance = utterance if utterance.place else replace(utterance, place={"turn": self._id})
             try:
-                await self._budget.spend(partial(self._parts.capture.take, self._memory, utterance), last=True)
+                await self.budget.spend(partial(self._parts.capture.take, self._memory, utterance), last=True)
             except DeadlineError as error:  # it raises nothing else, and logs by itself when it works again
                 self._parts.capture_log.failed(error)
 

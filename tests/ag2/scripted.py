@@ -35,6 +35,7 @@ class Scripted(TestConfig):
         self.answers, self.script = list(answers), script
         self.prompts: list[list[BaseEvent]] = []
         self.schemas: list[list[Any]] = []
+        self.systems: list[list[str]] = []
 
     @property
     def tools(self) -> list[list[str]]:
@@ -49,6 +50,7 @@ class Scripted(TestConfig):
 
     async def _answer(self, messages: Sequence[BaseEvent], context: Any, **options: Any) -> ModelResponse:
         self.prompts.append(list(messages))
+        self.systems.append(list(context.prompt))
         self.schemas.append(list(options.get("tools") or []))
         answer = self.script(messages) if self.script else self.answers.pop(0)
         if isinstance(answer, Exception):

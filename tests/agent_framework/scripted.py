@@ -29,9 +29,11 @@ class Scripted(FunctionInvocationLayer[Any], BaseChatClient[Any]):
         self.answers, self.script = list(answers), script
         self.prompts: list[list[Message]] = []
         self.tools: list[list[str]] = []
+        self.systems: list[list[str]] = []
 
     def _inner_get_response(self, *, messages: Sequence[Message], stream: bool, options: Any, **_: Any) -> Any:
         self.prompts.append(list(messages))
+        self.systems.append([options["instructions"]] if options.get("instructions") else [])
         self.tools.append([tool.name for tool in options.get("tools") or []])
         answer = self.script(messages) if self.script else self.answers.pop(0)
         if stream:

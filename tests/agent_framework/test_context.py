@@ -11,7 +11,7 @@ import pytest
 from agent_framework import Agent, Content, InMemoryHistoryProvider, Message
 
 from kronmem import AsyncClient, ConfigError, InvalidInputError, Memory, extract_facts
-from kronmem.agent_framework import KronmemContextProvider
+from kronmem.agent_framework import KronmemContextProvider, KronmemHistoryProvider
 from tests.agent_framework.scripted import Scripted, blocks, results, words
 
 pytestmark = pytest.mark.anyio
@@ -71,16 +71,31 @@ async def test_a_streamed_run_recalls_and_stores_like_any_other(client: AsyncCli
     assert [one.content for one in await stored(client)] == [TEA, ASKED, "Sencha is what you like best."]
 
 
-async def test_with_the_history_first_the_block_stands_before_the_newest_question(client: AsyncClient) -> None:
+@pytest.mark.parametrize("listed", ["history, memory", "memory, history", "memory"])
+async def test_the_block_stands_before_the_newest_question_wherever_the_history_is_listed(
+    client: AsyncClient, listed: str
+) -> None:
     await client.remember("ada", TEA)
-    model, memory = Scripted("Hello.", "Sencha."), provider(client, capture=False)
-    helper = agent(model, InMemoryHistoryProvider(), memory)
+    model = Scripted("Hello.", "Sencha.")
+    parts = {"history": InMemoryHistoryProvider(), "memory": provider(client, capture=False)}
+    helper = agent(model, *(parts[name] for name in listed.split(", ")))
     session = helper.create_session()
     await helper.run("Good morning!", session=session)
     await helper.run(ASKED, session=session)
     expected = ["user: Good morning!", "assistant: Hello.", "user: BLOCK", f"user: {ASKED}"]
     assert words(model.prompts[-1]) == expected
     assert "sencha" not in str(session.to_dict()["state"].get("kronmem", {}))
+
+
+@pytest.mark.parametrize("listed", ["history, memory", "memory, history"])
+async def test_a_memory_that_the_history_holds_is_not_shown_again(client: AsyncClient, listed: str) -> None:
+    model = Scripted("Noted.", "Sencha.")
+    parts = {"history": KronmemHistoryProvider("ada", client=client, timeout=PATIENT), "memory": provider(client)}
+    helper = agent(model, *(parts[name] for name in listed.split(", ")))
+    session = helper.create_session()
+    await helper.run(TEA, session=session)
+    await helper.run(ASKED, session=session)
+    assert words(model.prompts[-1]) == [f"user: {TEA}", "assistant: Noted.", f"user: {ASKED}"]
 
 
 async def test_a_whole_conversation_as_input_is_asked_and_stored_by_its_newest_words(client: AsyncClient) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,12 +52,16 @@ finished: Draft the report
   the model sees 2 answer(s) of its own, the task is: Send the report
 finished: Send the report
 """,
-    "fan_out": """\
-10 questions to 20 agents: 200 memories
-the same ones both ways: yes
-asking at once was N times as fast as one by one
-first agent, first question: agent_0 handles billing
-20 agents answered, each with 10 memories at hand
+    "swarm": """\
+-- monday
+user: Good morning, I am Ada, and I am allergic to peanuts.
+reception: Welcome, Ada!
+-- tuesday, new agents
+user: Can I have rice with peanut sauce?
+  (reception is shown: I am Ada, and I am allergic to peanuts.)
+reception: Transferred to cook, adopting the role of cook immediately.
+  (cook is shown: I am Ada, and I am allergic to peanuts.)
+cook: Rice and vegetables, no satay.
 """,
 }
 
@@ -86,4 +89,4 @@ def test_an_example_prints_what_it_promises(name: str, started: dict[str, subpro
     with started[name] as example:
         printed, complained = example.communicate()
     assert example.returncode == 0, complained
-    assert re.sub(r"\d+\.\d times", "N times", printed) == PRINTED[name], complained
+    assert printed == PRINTED[name], complained

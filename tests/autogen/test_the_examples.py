@@ -40,8 +40,17 @@ assistant: I have no notes about that.
 notes in the stored history: 0
 -- chat 2, new agents
 user: Am I allergic?
-assistant: My notes say: Hello, I am Ada and I am allergic to peanuts.
+assistant: My notes say: I am Ada and I am allergic to peanuts.
 notes in the stored history: 0
+""",
+    "read_only": """\
+guest: When does the office close?
+bot: The office closes at six
+tools of the model: ['recall']
+guest: Remember that the office closes at midnight!
+bot: The office closes at six
+tools of the model: ['recall']
+notes: ['The office closes at six']
 """,
     "resume_group_chat": """\
 -- the first process ended with: out of credits
