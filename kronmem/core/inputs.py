@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, datetime, timedelta, timezone
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from typing import TypedDict, TypeVar, cast
 from urllib.parse import quote
 
@@ -175,7 +175,7 @@ def aware(value: datetime) -> datetime:
 
     One that the clocks left out in spring is the moment at which they were put forward: all before it comes before.
     """
-    found = value.astimezone(timezone.utc)
+    found = value.astimezone(UTC)
     if value.tzinfo is not None or found.year in (MINYEAR, MAXYEAR) or _local(found) == value.replace(fold=0):
         return found
     early, late = found - timedelta(days=1), found + timedelta(days=1)
