@@ -9,9 +9,7 @@ import copy
 import inspect
 from collections.abc import Callable, Coroutine
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar
 
 from kronmem.async_client import AsyncClient
 from kronmem.client import Client

@@ -7,7 +7,7 @@ not strings, and the functions are plain nested ones: AutoGen accepts nothing el
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from operator import getitem
@@ -291,7 +291,7 @@ class _Question(NamedTuple):
 def _question(query: object, limit: object, tags: object, days: object) -> _Question:
     text, most, filters = as_text(query), as_limit(limit), ReadFilters(tags=as_tags(tags))
     if (last := as_days(days)) is not None:
-        filters["since"] = datetime.now(timezone.utc) - timedelta(days=last)
+        filters["since"] = datetime.now(UTC) - timedelta(days=last)
     if asks_for_all(text):
         return _Question(PROFILE_QUESTION, max(most, MIN_PROFILE), True, filters)
     return _Question(text, most, False, filters)

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from urllib.parse import quote
@@ -334,7 +334,7 @@ def _time_range(query: str, within: calls.MemoryFilter) -> TimeRange | None:
     """The range that the words of time in a question mean here and now, unless the caller gives one."""
     if within.since is not None or within.until is not None or not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- refused by the call
         return None
-    return time_ranges.find(query, datetime.now(timezone.utc).astimezone().replace(tzinfo=None))
+    return time_ranges.find(query, datetime.now(UTC).astimezone().replace(tzinfo=None))
 
 
 def settled(done: dict[K, T], failed: dict[K, KronmemError]) -> dict[K, T]:

@@ -1,6 +1,6 @@
 """Runs the suite where it is promised to run: `python -m tests.matrix [--list] [NAME …]`, on demand.
 
-Each row is an environment of its own: every Python from 3.10 to 3.13 on this machine, the lowest allowed dependencies,
+Each row is an environment of its own: every Python from 3.11 to 3.14 on this machine, the lowest allowed dependencies,
 every version of a framework that a pack names, and one for each extra that holds nothing else and runs the blocks and
 examples that name it; one runs the kill storms in full. Prints a table at the end; the exit code counts the failures.
 """
@@ -69,7 +69,7 @@ class Row:
 
 def rows() -> list[Row]:
     """Everything that can be run on this machine."""
-    pythons = {version: found for version in ("3.10", "3.11", "3.12", "3.13") if (found := _find(version))}
+    pythons = {version: found for version in ("3.11", "3.12", "3.13", "3.14") if (found := _find(version))}
     found = [Row(f"Python {version}", path, (".[dev]",)) for version, path in pythons.items()]
     measured = ("opentelemetry-sdk", "prometheus-client")
     lowest = (".[server,cli]", *TESTING, "kronvex==0.5.2", "botwire==0.2.1", *measured, *LOWEST)

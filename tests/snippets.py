@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "examples/README.md", "kronmem/server/README.md", "tests/benchmarks/README.md")
+SKILL = "kronmem/.agents/skills/kronmem/SKILL.md"
+PAGES = (
+    "README.md",
+    "examples/README.md",
+    "examples/reference.md",
+    "examples/troubleshooting.md",
+    "examples/comparison.md",
+    SKILL,
+    "kronmem/server/README.md",
+    "tests/benchmarks/README.md",
+)
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
 _INSTALL = re.compile(r"pip install '?kronmem(\[[\w,-]+\])?'?((?: [a-z][\w-]+)*)`")
 _BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\s*```text\n(?P<printed>.*?)```)?", re.S)

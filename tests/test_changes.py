@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -83,7 +83,7 @@ def test_an_update_keeps_the_former_text(client: Any) -> None:
 
 def test_times_bound_every_read(client: Any) -> None:
     client.remember("ada", "tea at five")
-    before = datetime.now(timezone.utc) - timedelta(hours=1)
+    before = datetime.now(UTC) - timedelta(hours=1)
     for bounds, found in (({"since": before}, 1), ({"until": before.isoformat()}, 0), ({"since": "2999-01-01"}, 0)):
         assert len(client.recall("ada", "tea", **bounds)) == found
         assert len(list(client.memories("ada", **bounds))) == found
@@ -91,7 +91,7 @@ def test_times_bound_every_read(client: Any) -> None:
     naive = datetime.now() - timedelta(hours=1)  # noqa: DTZ005 -- a user's own clock
     assert len(client.recall("ada", "tea", since=naive)) == 1
     assert client.clear("ada", before=before) == 0
-    assert client.clear("ada", before=datetime.now(timezone.utc) + timedelta(hours=1)) == 1
+    assert client.clear("ada", before=datetime.now(UTC) + timedelta(hours=1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_kronvex_refuses_keys_and_does_the_rest_by_its_own_calls(kind: str) -> N
         assert client.update("ada", one.id, pinned=True).pinned
         assert client.get("ada", one.id).role == "user"
         assert [memory.id for memory in client.history("ada", one.id)] == [one.id]
-        assert client.clear("ada", before=datetime.now(timezone.utc) + timedelta(days=1)) == 1
+        assert client.clear("ada", before=datetime.now(UTC) + timedelta(days=1)) == 1
         client.remember("ada", "coffee at nine")
         erased = client.erase("ada")
         assert (erased.memories, erased.complete) == (1, False)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 from tests.test_layout import MODULES, PACKAGE, imports
 
@@ -22,7 +18,6 @@ PROJECT: dict[str, Any] = tomllib.loads((PACKAGE.parent / "pyproject.toml").read
 OWNERS = {
     "autogen": "autogen",
     "psycopg": "psycopg",
-    "fastembed": "fastembed",
     "agent_framework": "agent-framework-core",
 }
 ON_BEHALF = {"autogen-agentchat": {"autogen_core"}, "pydantic": {"pydantic_core"}}

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_what_a_model_reads(model: Model) -> None:
         assert say("remember", "alpha bravo charlie") == f"Already known (id {memory_id})."
         assert say("recall", "alpha bravo charlie", 3).splitlines() == [
             NOTICE,
-            f"1. [preference, {datetime.now(timezone.utc).astimezone().date()}, similarity 1.00, id {memory_id}] alpha bravo charlie",
+            f"1. [preference, {datetime.now(UTC).astimezone().date()}, similarity 1.00, id {memory_id}] alpha bravo charlie",
         ]
         assert say("forget", memory_id) == "Forgotten."
         assert say("forget", memory_id) == "There is no memory with that id."
@@ -263,7 +263,7 @@ def test_a_model_that_asks_for_everything_gets_the_profile(model: Model, tmp_pat
 
 def test_recall_may_look_at_the_last_days_alone(tmp_path: Path) -> None:
     with Client(f"sqlite:///{tmp_path}/memory.db") as client:
-        old = datetime.now(timezone.utc) - timedelta(days=9)
+        old = datetime.now(UTC) - timedelta(days=9)
         row = client.remember("a", "The tea is green").model_copy(update={"created_at": old})
         client.forget("a", row.id)
         client.restore("a", [row.model_copy(update={"id": "3f2a91c0-0000-4000-8000-000000000000"})])

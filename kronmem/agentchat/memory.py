@@ -9,14 +9,13 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from autogen_core import CancellationToken, Component
 from autogen_core.memory import Memory, MemoryContent, MemoryMimeType, MemoryQueryResult, UpdateContextResult
 from autogen_core.model_context import ChatCompletionContext
 from autogen_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from typing_extensions import Self
 
 from kronmem import AsyncClient, ConfigError, Hit, InvalidInputError, MemoryTools
 from kronmem.agentchat import injection

@@ -6,14 +6,13 @@ The wording, the manners and the deadline are those of `kronmem.tools`; here the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from autogen_core import CancellationToken, Component
 from autogen_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, SkipValidation
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
-from typing_extensions import Self
 
 from kronmem.agentchat.memory import KronMemory, ToolConfig, until_cancelled
 from kronmem.packs import toolset

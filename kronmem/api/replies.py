@@ -3,10 +3,10 @@ run time, the type checkers hold every handler to them, and the OpenAPI document
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from pydantic import JsonValue, WithJsonSchema
-from typing_extensions import NotRequired, TypedDict  # pydantic reads those of `typing` from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic reads that of `typing` from Python 3.12 on
 
 Timestamp = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 """ISO 8601 in UTC with microseconds."""

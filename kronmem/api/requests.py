@@ -3,7 +3,7 @@ reserved `kronmem` object, ignore unknown fields, and refuse the rest as FastAPI
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -30,7 +30,7 @@ Sort = Literal["recent", "oldest", "access_count"]
 MOST_AGE = 3_200_000_000
 """Seconds, a hundred years."""
 Role = Literal["user", "assistant", "tool"]
-_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def valid_id(value: str) -> str:
@@ -91,7 +91,7 @@ def _state(value: JsonValue) -> JsonValue:
 def _in_utc(value: datetime) -> datetime:
     try:
         # The last second whole: as a float its last microseconds would be the year 10000, which cannot be written.
-        return min(value.astimezone(timezone.utc), _LAST)
+        return min(value.astimezone(UTC), _LAST)
     except OverflowError:
         raise ValueError("a time must be within the years 1 to 9999 in UTC") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -47,7 +47,7 @@ SAFER = {
 """Options that may hold a secret, and where it is safe."""
 
 
-class LogForm(str, Enum):
+class LogForm(StrEnum):
     """The form of the access log."""
 
     text = "text"

@@ -14,7 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -137,7 +137,7 @@ MODELS: dict[str, type[VersionLine | Owned]] = {
 
 def _aware(when: datetime) -> datetime:
     """A time without a zone is in UTC."""
-    return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def _described(agent: AgentInfo) -> tuple[str | None, dict[str, JsonValue]]:
@@ -359,7 +359,7 @@ class Import:
     """Stores the lines of a file, and counts the outcomes."""
 
     def __init__(self, client: Client, advance: Callable[[int], None]) -> None:
-        self._client, self._advance, self._now = client, advance, datetime.now(timezone.utc)
+        self._client, self._advance, self._now = client, advance, datetime.now(UTC)
         self.counts: dict[str, int] = dict.fromkeys(("imported", "already_there", "expired", "refused", "state"), 0)
         self._seen: dict[str, set[tuple[str | None, str]]] = {}
 

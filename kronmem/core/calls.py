@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple, NoReturn, TypeVar, cast
 from urllib.parse import quote
@@ -532,7 +532,7 @@ def _nothing_erased() -> Erasure:
 
 
 def _iso(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def _health(reply: Reply) -> Health:

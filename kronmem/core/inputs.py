@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, datetime, timedelta, timezone
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from typing import TypedDict, TypeVar, cast
 from urllib.parse import quote
 
@@ -175,7 +175,7 @@ def aware(value: datetime) -> datetime:
 
     One that the clocks left out in spring is the moment at which they were put forward: all before it comes before.
     """
-    utc = value.astimezone(timezone.utc)
+    utc = value.astimezone(UTC)
     if value.tzinfo is not None or utc.year in (MINYEAR, MAXYEAR) or _local(utc) == value.replace(fold=0):
         return utc
     early, late = utc - timedelta(days=1), utc + timedelta(days=1)

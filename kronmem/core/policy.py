@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeVar, cast
 
@@ -224,7 +224,7 @@ def retry_after(reply: Reply) -> float | None:
 
 def clock(reply: Reply) -> datetime:
     """The service's own time, by which its dates were written; without a Date, the time of arrival."""
-    return _date(reply.headers.get("date", "")) or datetime.fromtimestamp(reply.at, timezone.utc)
+    return _date(reply.headers.get("date", "")) or datetime.fromtimestamp(reply.at, UTC)
 
 
 def _date(value: str) -> datetime | None:
@@ -232,4 +232,4 @@ def _date(value: str) -> datetime | None:
         read = parsedate_to_datetime(value)
     except (ValueError, TypeError, OverflowError):
         return None
-    return read if read.tzinfo else read.replace(tzinfo=timezone.utc)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate, dropwhile
 from typing import Any, Generic, TypeVar, cast
 
@@ -405,7 +405,7 @@ def _health(_engine: Engine, _asked: Invocation[EmptyRequest]) -> replies.Health
 
 # Rows as replies, with the fields that both dialects of Kronvex expect. Pure.
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def timestamp(seconds: float) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from kronmem.core import memory_json
 from kronmem.core.calls import PER_PAGE, Draft, MemoryChange
@@ -254,7 +254,7 @@ def _end(draft: Draft, now: datetime) -> datetime | None:
 def _end_of(row: WireMemory) -> datetime | None:
     """The end of its lifetime; a time without a zone is UTC."""
     end = row.expires_at
-    return end if end is None or end.tzinfo else end.replace(tzinfo=timezone.utc)
+    return end if end is None or end.tzinfo else end.replace(tzinfo=UTC)
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:

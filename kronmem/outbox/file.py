@@ -18,12 +18,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from sqlite3 import Connection
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
-from typing_extensions import Self
 
 from kronmem.core.calls import Draft
 from kronmem.errors import DeadlineError, StoreError
@@ -486,4 +485,4 @@ def _shown(row: QueuedRow) -> Draft:
 
 
 def _date(seconds: float) -> datetime:
-    return datetime.fromtimestamp(min(max(seconds, 0.0), 253_402_300_000.0), timezone.utc)  # at most the year 9999
+    return datetime.fromtimestamp(min(max(seconds, 0.0), 253_402_300_000.0), UTC)  # at most the year 9999

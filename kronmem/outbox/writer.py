@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -532,7 +532,7 @@ def _queued(draft: calls.Draft) -> Memory:
         session_id=draft.session_id,
         tags=draft.tags,
         metadata=draft.metadata,
-        created_at=datetime.now(timezone.utc),
+        created_at=datetime.now(UTC),
         pinned=draft.pinned,
         role=draft.role,
         key=draft.key,

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -200,7 +200,7 @@ def log_as_json(request: ServedRequest) -> None:
     if not _log.isEnabledFor(logging.INFO):
         return
     line: dict[str, str | int | float] = {
-        "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "request_id": request.id,
         "method": request.method,
         "path": request.path,

@@ -507,17 +507,6 @@ _PLAIN_WORDS = {
     "SQLITE_IOERR": "cannot be read or written (input/output error)",
     "SQLITE_PERM": "may not be opened",
 }
-# Python 3.10 gives no codes, only SQLite's own fixed messages.
-_BY_MESSAGE = {
-    "database is locked": "SQLITE_BUSY",
-    "database table is locked": "SQLITE_LOCKED",
-    "database disk image is malformed": "SQLITE_CORRUPT",
-    "file is not a database": "SQLITE_NOTADB",
-    "database or disk is full": "SQLITE_FULL",
-    "attempt to write a readonly database": "SQLITE_READONLY",
-    "unable to open database file": "SQLITE_CANTOPEN",
-    "disk I/O error": "SQLITE_IOERR",
-}
 _GONE = ("no such table", "no such column", "no such index", "malformed database schema")
 """SQLite has no code of its own for a schema that lost a part."""
 
@@ -543,7 +532,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def _code(error: sqlite3.Error) -> str:
-    name = str(getattr(error, "sqlite_errorname", None) or _BY_MESSAGE.get(str(error), ""))
+    name = str(getattr(error, "sqlite_errorname", ""))
     return "_".join(name.split("_")[:2])  # extended codes say more than we need
 
 

@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from kronmem.models import Hit
@@ -124,7 +124,7 @@ def _moments(hits: Sequence[Hit]) -> list[str]:
 def _local(time: datetime | None) -> datetime | None:
     if time is None:
         return None
-    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone()
 
 
 def fence(text: str, *, source: str, max_chars: int | None = None) -> str:

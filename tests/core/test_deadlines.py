@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,7 +28,7 @@ QUESTIONS: dict[str, tuple[Callable[[Link], Any], list[Reply]]] = {
     ),
     "erase": (lambda to: flows.erase("a", to, 10.0), [NO_ROUTE, Reply(200, b'{"deleted":1}'), Reply(204)]),
     "clear": (
-        lambda to: flows.clear("a", None, datetime(2100, 1, 1, tzinfo=timezone.utc), to, 10.0),
+        lambda to: flows.clear("a", None, datetime(2100, 1, 1, tzinfo=UTC), to, 10.0),
         [
             NO_ROUTE,
             Reply(

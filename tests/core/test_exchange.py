@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any, cast
 
@@ -156,8 +156,8 @@ def test_retry_after_takes_both_forms_and_ignores_garbage() -> None:
     def read(value: str, **headers: str) -> float | None:
         return retry_after(Reply(429, headers={"retry-after": value, **headers}, at=1_700_000_000.0))
 
-    date = format_datetime(datetime.fromtimestamp(1_700_000_030, timezone.utc), usegmt=True)
-    theirs = format_datetime(datetime.fromtimestamp(1_700_000_020, timezone.utc), usegmt=True)
+    date = format_datetime(datetime.fromtimestamp(1_700_000_030, UTC), usegmt=True)
+    theirs = format_datetime(datetime.fromtimestamp(1_700_000_020, UTC), usegmt=True)
     assert read("7") == 7.0
     assert read("0.5") == 0.5
     assert read(date) == 30.0
@@ -165,7 +165,7 @@ def test_retry_after_takes_both_forms_and_ignores_garbage() -> None:
     assert [read(value) for value in ("-1", "soon", "nan", "inf", "1e999", "", "Mon, 99 Foo 2026", "٣")] == [
         None
     ] * 7 + [3.0]
-    assert read(format_datetime(datetime.fromtimestamp(1, timezone.utc), usegmt=True)) is None
+    assert read(format_datetime(datetime.fromtimestamp(1, UTC), usegmt=True)) is None
 
 
 @pytest.mark.parametrize("said", ['{"error": "no_such_thing"}', '["no such thing"]'])
@@ -177,7 +177,7 @@ def test_a_404_may_say_anything(said: str) -> None:
 
 @pytest.mark.parametrize("date", ["Mon, 01 Jan 99999999999 00:00:00 GMT", "soon", ""])
 def test_a_used_up_day_ends_at_midnight_by_the_time_of_arrival_without_a_date(date: str) -> None:
-    evening = datetime(2026, 6, 1, 18, tzinfo=timezone.utc).timestamp()
+    evening = datetime(2026, 6, 1, 18, tzinfo=UTC).timestamp()
     spent = b'{"detail": {"error": "daily_quota_exceeded"}}'
     with pytest.raises(RateLimitError) as caught:
         steps(RECALL, Reply(429, spent, {"retry-after": "86400", "date": date}, evening)).run()

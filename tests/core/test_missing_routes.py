@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from kronmem.errors import NotFoundError
 from tests.core.test_exchange import Clock, Steps, link
 
 OF_A_PROXY = Reply(404, b"<html>default backend - 404</html>")
-BEFORE = datetime(2100, 1, 1, tzinfo=timezone.utc)
+BEFORE = datetime(2100, 1, 1, tzinfo=UTC)
 QUESTIONS: dict[str, Callable[[Link], Any]] = {
     "get": lambda to: flows.get("a", "m1", to, 10.0),
     "history": lambda to: flows.history("a", "m1", to, 10.0),

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import uuid
 from contextlib import closing
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ A, B, C = "Ada lives in Paris", "Ada lives in Berlin", "Ada lives in Rome"
 
 
 def when(seconds: float) -> str:
-    return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)).isoformat()
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat()
 
 
 def read_back(seconds: float) -> float:

@@ -434,6 +434,8 @@ class Interrupted(BaseException):
 PLAIN = FileSchema(application_id=1, version=1, create=("CREATE TABLE t(x)",))
 
 
+# CPython issue 148874, mended in 3.15: an interrupt may come between the lock and the block of a `with`.
+@pytest.mark.skipif(sys.version_info[:2] == (3, 14), reason="Python 3.14 may leave any lock taken when interrupted")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised inside a destructor
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # Python 3.13: connections that an interrupt left as garbage
 @pytest.mark.parametrize("count", [500, pytest.param(5000, marks=pytest.mark.slow)])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from kronmem import AgentMemory, Client, Memory
 
-NOW = datetime.now(timezone.utc).astimezone()
+NOW = datetime.now(UTC).astimezone()
 TOPICS = ("budget", "garden", "printer", "roof", "car", "dentist", "server")
 
 

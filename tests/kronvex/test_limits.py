@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.services import KronvexServer
 from tests.services.habits import EVERY
 from tests.shells import shell
 
-EVENING = datetime(2026, 6, 1, 18, tzinfo=timezone.utc)
+EVENING = datetime(2026, 6, 1, 18, tzinfo=UTC)
 WAIT = 30.0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_a_memory_that_waited_is_still_older_than_one_that_did_not(kind: str, tm
 
 
 def test_a_memory_queued_by_a_clock_of_1970_is_not_taken_by_a_clear_of_old_ones(kind: str, tmp_path: Path) -> None:
-    gate, yesterday = Gate(), datetime.now(timezone.utc) - timedelta(days=1)
+    gate, yesterday = Gate(), datetime.now(UTC) - timedelta(days=1)
     with opened(kind, gate, tmp_path) as client:
         gate.shut = True
         client.remember_later("ada", "tea")

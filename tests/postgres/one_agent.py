@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from tests.engine.calling import START, Caller
 
 
 def when(seconds: float) -> str:
     """A time as the service takes it."""
-    return datetime.fromtimestamp(START + seconds, timezone.utc).isoformat()
+    return datetime.fromtimestamp(START + seconds, UTC).isoformat()
 
 
 def call_all(call: Caller) -> None:

@@ -8,7 +8,7 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,7 @@ class Replay:
 
 def expire(replay: Replay) -> None:
     """End a memory, as the recorder did."""
-    replay.row("Quarterly umbrella auction begins tonight").expires_at = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    replay.row("Quarterly umbrella auction begins tonight").expires_at = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def sweep(replay: Replay) -> None:
@@ -255,7 +255,7 @@ def test_a_plan_allows_so_many_agents(plan: str, agents: int) -> None:
 
 
 def test_too_many_recalls_in_a_minute_are_refused_until_the_minute_is_over() -> None:
-    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
     with KronvexServer(plan="demo", rate_limit=2, clock=lambda: now) as server, client_of(server) as client:
         agent = "/api/v1/agents/" + client.get("/api/v1/agents").json()[0]["id"]
         replies = [client.post(agent + "/recall", json={"query": "x"}) for _ in range(3)]
@@ -269,7 +269,7 @@ def test_too_many_recalls_in_a_minute_are_refused_until_the_minute_is_over() -> 
 
 @pytest.mark.parametrize("word", ["remember", "recall", "inject"])
 def test_a_demo_day_is_used_up_by_folded_and_by_failed_requests_too(word: str) -> None:
-    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def clock() -> datetime:
         nonlocal now
@@ -299,7 +299,7 @@ def test_the_quotas_of_a_day_and_of_a_plan_are_as_recorded() -> None:
 
 
 def test_an_expired_memory_is_gone() -> None:
-    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
     with KronvexServer(clock=lambda: now) as server, client_of(server) as client:
         agent = new_agent(client)
         client.post(agent + "/remember", json={"content": "short lived", "ttl_seconds": 60})
@@ -386,7 +386,7 @@ def test_a_text_is_folded_into_another_session(habits: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("habits", [(), ("folds into dead rows",)])
 def test_a_text_is_folded_into_a_superseded_row_and_into_one_that_ran_out(habits: tuple[str, ...]) -> None:
-    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
     with KronvexServer(habits=habits, clock=lambda: now) as server, client_of(server) as client:
         agent = new_agent(client)
         for city in ("Paris", "Berlin"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from urllib.parse import unquote
 
 import pytest
@@ -17,7 +17,7 @@ from kronmem.models import Hit, Memory
 from kronmem.text.fence import CUT, MAX_MEMORY_CHARS, NOTICE, fence, is_fenced, render, without_fences
 
 SOURCE = "kronmem:team-7"
-DAY = datetime(2026, 11, 1, 9, 30, tzinfo=timezone.utc)
+DAY = datetime(2026, 11, 1, 9, 30, tzinfo=UTC)
 
 
 def hit(content: str, memory_type: str = "fact", speaker: JsonValue = None, created_at: datetime | None = None) -> Hit:

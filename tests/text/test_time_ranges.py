@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 
 from kronmem.text.time_ranges import find
 
-NOW = datetime(2026, 11, 20, 15, 30, tzinfo=timezone.utc).replace(tzinfo=None)  # a Friday
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC).replace(tzinfo=None)  # a Friday
 RANGES = {
     "What happened today?": "11-20 00 11-21 00",
     "What happened yesterday?": "11-19 00 11-20 00",

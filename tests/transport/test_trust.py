@@ -21,7 +21,7 @@ FOUND: dict[str, Any] = {"results": []}
 
 def expired(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    past = datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc)
+    past = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
     authority.issue_cert("127.0.0.1", not_before=past, not_after=past).configure_cert(context)
     return context
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from datetime import datetime
+from typing import assert_type
 
 from pydantic import JsonValue
-from typing_extensions import assert_type
 
 from kronmem import (
     AgentInfo,
