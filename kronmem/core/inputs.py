@@ -375,8 +375,8 @@ def without(found: list[Hit], exclude: Container[str]) -> list[Hit]:
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, without order, case and punctuation."""
-    return frozenset(_WORD.findall(text.casefold()))
+    """The words of a text, without order, case and punctuation; the text itself if it has none."""
+    return frozenset(_WORD.findall(text.casefold())) or frozenset([text])
 
 
 def _is_unscored(hit: Hit) -> bool:

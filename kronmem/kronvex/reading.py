@@ -109,8 +109,8 @@ def _notes(agent_id: str, asker: Asker, notes: Notes) -> Flow[list[Scored]]:
     now = asker.now()
     for outdated in [one for one, (until, _) in list(notes.items()) if until <= now]:
         notes.pop(outdated, None)
-    if agent_id in notes:
-        return notes[agent_id][1]
+    if kept := notes.get(agent_id):
+        return kept[1]
     rows = (yield from asker.ask(server.page(agent_id, 1))).memories
     if len(rows) == PER_PAGE:
         rows += (yield from asker.ask(server.page(agent_id, 1, memory_type="preference"))).memories
