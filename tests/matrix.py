@@ -121,8 +121,12 @@ def run(row: Row) -> str:
         python, failed = _installed(row.python, Path(place) / "venv", *row.install)
         variables = dict(row.variables)
         if row.beside and not failed:
-            kept = f"kronmem[server,cli] @ git+file://{ROOT}@{row.beside}"
-            variables["KRONMEM_TEST_OLDER"], failed = _installed(row.python, Path(place) / "older", kept)
+            source = Path(place) / "source.tar"
+            subprocess.run(["git", "archive", "-o", str(source), row.beside], cwd=ROOT, check=True)
+            shutil.unpack_archive(source, source.with_suffix(""))
+            variables["KRONMEM_TEST_OLDER"], failed = _installed(
+                row.python, Path(place) / "older", f"{source.with_suffix('')}[server,cli]"
+            )
         if failed:
             return f"install failed: {failed}"
         if row.pages:
