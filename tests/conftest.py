@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.services import KronvexServer, TutorialServer
 from tests.services.kronmem import ServedKronmem
+from tests.services.older import served_older
 from tests.services.pgbouncer import pooled
 from tests.services.postgres import emptied, new_database, own, some_server
 from tests.shells import SHELLS, shell
@@ -73,6 +74,13 @@ def anyio_backend() -> str:
 def kind(request: pytest.FixtureRequest) -> str:
     """Which shell: blocking, awaiting on asyncio, awaiting on trio."""
     return str(request.param)
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Iterator[str]:
+    """The url of a service of kronmem 0.2."""
+    with served_older(tmp_path) as url:
+        yield url
 
 
 OWNERS = {f"kv-owner-{number}": f"owner-{number}" for number in range(1000)}

@@ -2,7 +2,7 @@
 
 Each row is an environment of its own: every Python from 3.11 to 3.14 on this machine, the lowest allowed dependencies,
 every version of a framework that a pack names, and one for each extra that holds nothing else and runs the blocks and
-examples that name it; one runs the kill storms in full. Prints a table at the end; the exit code counts the failures.
+examples that name it; one runs the kill storms in full, one meets the release before. Prints a table at the end; the exit code counts the failures.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ PACKS: dict[str, tuple[str, ...]] = {
 }
 BOTH_HALVES = ("-m", "slow or not slow")
 
+OLDER = "46db5b7"
+"""The commit of 0.2: its service and its client have to work with ours."""
 STORMS = ("tests/outbox/test_storms.py", "tests/outbox/test_kills.py", "-m", "slow", "-k", "storm")
 
 
@@ -65,6 +67,8 @@ class Row:
     variables: tuple[tuple[str, str], ...] = ()
     pages: bool = False
     """No tests, but the blocks and examples of the pages that name this installation."""
+    beside: str = ""
+    """A commit that is installed beside, for the tests that meet another release."""
 
 
 def rows() -> list[Row]:
@@ -78,6 +82,8 @@ def rows() -> list[Row]:
     found.append(
         Row("kill storms", next(iter(pythons.values())), (".[dev]",), STORMS, (("KRONMEM_TEST_KILLS", "100"),))
     )
+    meeting = ("tests/test_older_services.py", "tests/packs/test_frameworks.py", "-k", "older", *BOTH_HALVES)
+    found.append(Row("beside 0.2", next(iter(pythons.values())), (".[dev]",), meeting, beside=OLDER))
     return [*found, *_packs(pythons), *_pages(pythons)]
 
 
@@ -112,14 +118,17 @@ def _find(version: str) -> str | None:
 def run(row: Row) -> str:
     """Make the environment, run the tests there, and say in one line how it went."""
     with tempfile.TemporaryDirectory() as place:
-        venv = Path(place) / "venv"
-        subprocess.run([row.python, "-m", "venv", str(venv)], check=True)
-        python = str(venv / "bin" / "python")
-        installed = subprocess.run(
-            [python, "-m", "pip", "install", "-q", *row.install], cwd=ROOT, capture_output=True, text=True
-        )
-        if installed.returncode:
-            return f"install failed: {installed.stderr.strip().splitlines()[-1][:200]}"
+        python, failed = _installed(row.python, Path(place) / "venv", *row.install)
+        variables = dict(row.variables)
+        if row.beside and not failed:
+            source = Path(place) / "source.tar"
+            subprocess.run(["git", "archive", "-o", str(source), row.beside], cwd=ROOT, check=True)
+            shutil.unpack_archive(source, source.with_suffix(""))
+            variables["KRONMEM_TEST_OLDER"], failed = _installed(
+                row.python, Path(place) / "older", f"{source.with_suffix('')}[server,cli]"
+            )
+        if failed:
+            return f"install failed: {failed}"
         if row.pages:
             return snippets.check(python, row.install)
         ran = subprocess.run(
@@ -127,12 +136,20 @@ def run(row: Row) -> str:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            env={**os.environ, **dict(row.variables)},
+            env={**os.environ, **variables},
         )
         lines = [line for line in ran.stdout.strip().splitlines() if line]
         if ran.returncode:
             print("\n".join(lines[-30:]), ran.stderr[-2000:], file=sys.stderr)
         return lines[-1].strip("= ") if lines else ran.stderr.strip()[-200:]
+
+
+def _installed(base: str, venv: Path, *install: str) -> tuple[str, str]:
+    """The Python of a new environment, and what went wrong with the installation."""
+    subprocess.run([base, "-m", "venv", str(venv)], check=True)
+    python = str(venv / "bin" / "python")
+    pip = subprocess.run([python, "-m", "pip", "install", "-q", *install], cwd=ROOT, capture_output=True, text=True)
+    return python, pip.stderr.strip().splitlines()[-1][:200] if pip.returncode else ""
 
 
 def main(names: list[str]) -> int:

@@ -106,7 +106,7 @@ MAX_SERVED_STATE = 8 * 1024 * 1024
 # The version of the API, in a header of every reply of `kronmem serve`.
 
 VERSION_HEADER = "x-kronmem-version"
-API_VERSION = "0.2"
+API_VERSION = "0.3"
 VERSION_NUMBER = tuple(map(int, API_VERSION.split(".")))
 """The same, comparable."""
 

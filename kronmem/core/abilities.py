@@ -1,12 +1,12 @@
 """The abilities of services, asked here alone: by the version in the header of a reply, or by a missing route. Pure.
 
 A call of an ability bears its name, so `exchange` refuses it with an `UnsupportedError` where the service lacks it, and
-the flows go the longer way then. A field that an older service ignores is asked for by `has` before it is sent.
+the flows go the longer way then. Fields that an older service ignores or refuses are in no call of it: see `fitted`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from kronmem.api.rules import VERSION_HEADER
@@ -40,8 +40,9 @@ ABILITIES: dict[str, Ability] = {
     "clear_part": Ability("clearing a part of an agent"),
     "erase": Ability("erasing an agent"),
     "state": Ability("state"),
+    "options": Ability('exclude=, fill="profile", words of time and may_replace', since=(0, 3)),
 }
-"""By name, which is that of the calls that need it."""
+"""By name, which is that of the calls that need it; "options" are in calls that have an older form."""
 
 
 class Vendor(Protocol):
@@ -134,6 +135,19 @@ class RemoteService:
             raise UnsupportedError(
                 f"{ability.words} needs a kronmem service of version {since} or newer: this one cannot do it"
             )
+
+    def fitted(self, call: Call[T], refused: bool = False) -> Call[T]:
+        """The call in a form that the service can answer; `refused`: one of unknown version refused it as it is."""
+        unknown = self.version is None and not self.is_vendor
+        if call.older is None or (self.has("options") and not (refused and unknown)):
+            return call
+        path, body = call.older()
+        return replace(call, path=path, body=body, older=None)
+
+    def took_older(self, reply: Reply) -> None:
+        """Note what a service of unknown version lacks, by its reply to the older form of a call that it refused."""
+        if reply.status < 400 and self.version is None:
+            self.missing.add("options")
 
     @property
     def repair_time(self) -> float:

@@ -28,6 +28,8 @@ __all__ = ["Draft", "MemoryChange", "MemoryFilter", "memory_filter"]
 T = TypeVar("T")
 
 JSON = (("content-type", "application/json"),)
+MORE_HITS = 20
+"""So many more hits are asked for where a service cannot leave out those that the caller has."""
 PER_PAGE = 100
 """The largest page that Kronvex gives."""
 
@@ -127,10 +129,11 @@ def remember(one: Draft) -> Call[Memory]:
     In the place of another one it goes by a path that a service without history does not have.
     """
     plain = one.key is None and one.supersedes is None
+    path = paths.REMEMBER if plain else paths.UPSERT
     return Call(
         "remember" if plain else "upsert",
         "POST",
-        paths.REMEMBER if plain else paths.UPSERT,
+        path,
         partial(memory_json.memory, agent_id=one.agent_id),
         one.agent_id,
         body=to_json(_asking(one)),
@@ -138,6 +141,7 @@ def remember(one: Draft) -> Call[Memory]:
         unknown=None,
         subject=one,
         vendor=one,
+        older=(lambda: (path, to_json(one.fields()))) if one.may_replace else None,
     )
 
 
@@ -168,10 +172,18 @@ class RecallQuery:
     limit: int
     within: MemoryFilter
     threshold: float | None
+    exclude: frozenset[str] = frozenset()
+    fill: Fill = False
 
     def keep(self, found: list[Hit]) -> list[Hit]:
-        """Filter again, and cut."""
+        """Filter again, leave out what the caller has, which an older service does not, and cut."""
+        found = inputs.without(found, self.exclude)
         return keep(found, limit=self.limit, within=self.within, threshold=self.threshold)
+
+    def older(self, path: str, body: Callable[..., bytes]) -> tuple[str, bytes]:
+        """Ask a service that leaves nothing out for more, and one that knows no standing notes for the hits alone."""
+        limit = min(self.limit + min(len(self.exclude), MORE_HITS), rules.MAX_HITS)
+        return path, body(limit=limit, fill=self.fill is True)
 
 
 class ContextQuery(NamedTuple):
@@ -180,7 +192,6 @@ class ContextQuery(NamedTuple):
     asked: RecallQuery
     used: list[Hit]
     max_chars: int | None = None
-    fill: bool = True
 
     def render(self, found: Sequence[Hit]) -> str:
         """The context of these memories."""
@@ -219,15 +230,17 @@ def recall(
     threshold = inputs.threshold(threshold)
     text = inputs.checked_text(query, "query")
     known, fill = inputs.excluded(exclude), inputs.fill(fill)
-    body = memory_json.recall_body(
-        text, limit, within, threshold, count_access=bool(count_access), exclude=known, fill=fill, told=told
-    )
-    asked = RecallQuery(agent_id, query, limit, within, threshold)
+    body = partial(memory_json.recall_body, text, within=within, threshold=threshold, count_access=bool(count_access))
+    asked = RecallQuery(agent_id, query, limit, within, threshold, _ids(known), fill)
+    # Before 0.3 a recall ignores `fill`, but a context lists what fills it up.
+    before = partial(asked.older, paths.INJECT_CONTEXT if fill is True else paths.RECALL, body)
+    older = before if known or fill or told else None
 
     def parse(reply: Reply) -> list[Hit]:
         return asked.keep(memory_json.hits(reply, agent_id))
 
-    return _of_agent("recall", "POST", paths.RECALL, agent_id, parse, list, body=body, subject=asked, vendor=asked)
+    path, sent = paths.RECALL, body(limit=limit, exclude=known, fill=fill, told=told)
+    return _of_agent("recall", "POST", path, agent_id, parse, list, body=sent, subject=asked, vendor=asked, older=older)
 
 
 def inject_context(
@@ -249,8 +262,8 @@ def inject_context(
     # Nothing in particular may be asked here: that is a question too.
     text = rules.GENERAL_QUERY if inputs.blank(query) else inputs.checked_text(query, "query")
     known, fill = inputs.excluded(exclude), inputs.fill(fill)
-    body = memory_json.recall_body(text, limit, within, exclude=known, fill=fill, told=told)
-    asked = ContextQuery(RecallQuery(agent_id, text, limit, within, None), [], max_chars, bool(fill))
+    body = partial(memory_json.recall_body, text, within=within)
+    asked = ContextQuery(RecallQuery(agent_id, text, limit, within, None, _ids(known), fill), [], max_chars)
 
     def parse(reply: Reply) -> str:
         found, ready = memory_json.context(reply, agent_id)
@@ -258,8 +271,15 @@ def inject_context(
             return fence.fence(ready, source=agent_id, max_chars=max_chars)
         return asked.render(asked.asked.keep(found))
 
-    path = paths.INJECT_CONTEXT
-    return _of_agent("inject_context", "POST", path, agent_id, parse, str, body=body, subject=asked, vendor=asked)
+    path, sent = paths.INJECT_CONTEXT, body(limit=limit, exclude=known, fill=fill, told=told)
+    older = partial(asked.asked.older, path, body) if known or fill == "profile" or told else None
+    return _of_agent(
+        "inject_context", "POST", path, agent_id, parse, str, body=sent, subject=asked, vendor=asked, older=older
+    )
+
+
+def _ids(known: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(str.lower, known))
 
 
 def page(
@@ -563,10 +583,11 @@ def _of_agent(
     repeat: Repeat = Repeat.FREELY,
     subject: object = None,
     vendor: object = None,
+    older: Callable[[], tuple[str, bytes]] | None = None,
 ) -> Call[T]:
     """A call about one agent that never creates it: `unknown` is the answer when there is none."""
     agent, headers = inputs.identifier(agent_id, "agent_id"), JSON if body is not None else ()
-    return Call(name, method, path, parse, agent, query, body, headers, unknown, repeat, subject, vendor)
+    return Call(name, method, path, parse, agent, query, body, headers, unknown, repeat, subject, vendor, older)
 
 
 def acknowledged(reply: Reply) -> None:

@@ -59,7 +59,7 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
     known = vendor.ids.get(call.agent_id) if call.agent_id else None
     if prepared := service.is_vendor:
         call = yield from vendor.prepared(call, around)
-    reply = yield from _attempts(call, known or call.agent_id, link, around.deadline)
+    reply = yield from _fitted(call, known or call.agent_id, link, around.deadline)
     if reply.status >= 400 and call.agent_id and vendor.misses_agent(reply):
         service.require(call)  # its kind may be known only now
         found = yield from vendor.find_agent(call, known, around)
@@ -67,7 +67,7 @@ def exchange(call: Call[T], link: Link, timeout: float) -> Flow[T]:
             return (call.unknown or no_agent)()
         if service.is_vendor and not prepared:
             call = yield from vendor.prepared(call, around)
-        reply = yield from _attempts(call, found, link, around.deadline)
+        reply = yield from _fitted(call, found, link, around.deadline)
     service.require(call, reply)
     if service.is_vendor and call.vendor is not None:
         return (yield from vendor.answer(call, reply, around))
@@ -81,9 +81,13 @@ class Around:
     link: Link
     deadline: float
 
+    def now(self) -> float:
+        """Seconds, by the clock of the deadline."""
+        return self.link.now()
+
     def left(self) -> float:
         """Seconds until the deadline of the call."""
-        return self.deadline - self.link.now()
+        return self.deadline - self.now()
 
     def ask(self, call: Call[U], keep: float = 0.0, /) -> Flow[U]:
         """Carry another call through; `keep` seconds before the deadline it gives up."""
@@ -92,6 +96,20 @@ class Around:
     def send(self, call: Call[U], /) -> Flow[Reply]:
         """Send another call with retries; the reply as it comes."""
         return _attempts(call, None, self.link, self.deadline)
+
+
+def _fitted(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply]:
+    """Send it in a form that the service can answer; which one that is may be known only by its refusal."""
+    service = link.service
+    sent = service.fitted(call)
+    reply = yield from _attempts(sent, agent_ref, link, deadline)
+    if reply.status != 422 or service.vendor.misses_agent(reply):
+        return reply
+    if (older := service.fitted(sent, refused=True)) is sent:
+        return reply
+    reply = yield from _attempts(older, agent_ref, link, deadline)
+    service.took_older(reply)
+    return reply
 
 
 def _attempts(call: Call[T], agent_ref: str | None, link: Link, deadline: float) -> Flow[Reply]:

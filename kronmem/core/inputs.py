@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from typing import TypedDict, TypeVar, cast
@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _MOST_BITS = 14_000
 """Of a whole number: Python writes and reads at most 4,300 digits."""
+_WORD = re.compile(r"\w+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -365,6 +366,17 @@ def keep(hits: list[Hit], *, limit: int, within: MemoryFilter, threshold: float 
         and (threshold is None or hit.standing or hit.similarity >= threshold or _is_unscored(hit))
     ]
     return kept[:limit]
+
+
+def without(found: list[Hit], exclude: Container[str]) -> list[Hit]:
+    """Leave out the memories of these ids, and those that say the same in the same words."""
+    known = {words(hit.memory.content) for hit in found if hit.memory.id.lower() in exclude}
+    return [hit for hit in found if words(hit.memory.content) not in known] if known else found
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, without order, case and punctuation; the text itself if it has none."""
+    return frozenset(_WORD.findall(text.casefold())) or frozenset([text])
 
 
 def _is_unscored(hit: Hit) -> bool:

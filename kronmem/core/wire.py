@@ -87,6 +87,8 @@ class Call(Generic[T]):
     """The checked arguments that it was made of, for its span."""
     vendor: object = None
     """The checked arguments by which the vendor's own server is asked in its own way; None: asked as any other."""
+    older: Callable[[], tuple[str, bytes]] | None = None
+    """Makes path and body for a service that lacks the options of it; None: every service takes it as it is."""
 
     def request(self, timeout: float, agent_ref: str | None = None) -> Request:
         """Make the request, with the agent under the id the service knows."""
@@ -144,6 +146,10 @@ def local(work: Callable[[], T], event: Event | None = None) -> Flow[T]:
 
 class Asker(Protocol):
     """The exchange around a call: further calls within the same deadline."""
+
+    def now(self) -> float:
+        """Seconds, by the clock of the deadline."""
+        ...
 
     def left(self) -> float:
         """Seconds until the deadline of the call."""

@@ -13,6 +13,7 @@ a newer text hides like ones of every session, but no pinned ones   dialect.for_
 a text that cannot be embedded is 503, as in an outage              storing: a probe separates them
 a stalled store and its repeat are both stored                      reading: shown once, the surplus deleted
 recall cuts at 20 before tags and own types are looked at           reading: the rest from the listing
+it leaves nothing out and knows no standing notes                   reading: left out, listed every 60 s
 a name in the query adds rows past every filter                     core/inputs.keep, reading
 inject-context holds superseded text, ignores session and type      core/calls: made from the memories
 the listing shows superseded rows                                   core/flows
@@ -45,6 +46,7 @@ class Kronvex(Agents):
     """The vendor of one service and key: see `kronmem.core.abilities.Vendor`."""
 
     undone: storing.Undone = field(default_factory=lambda: list[tuple[str, str]]())
+    notes: reading.Notes = field(default_factory=lambda: dict[str, tuple[float, list[reading.Scored]]]())
     known_ids: storing.Known = field(default_factory=lambda: dict[str, dict[str, tuple[frozenset[str], int]]]())
 
     def misses_agent(self, reply: Reply) -> bool:
@@ -62,12 +64,18 @@ class Kronvex(Agents):
     def prepared(self, call: Call[T], asker: Asker) -> Flow[Call[T]]:
         """The call as its server should get it, after the checks that it does not make itself."""
         yield from self._redo(asker)
+        self._outdate(call)
         draft = call.vendor
         if not isinstance(draft, Draft):
             return call
         if draft.own_id:
             yield from storing.unused(draft, self.known_ids, asker)
-        return replace(call, body=to_json(dialect.for_server(draft.fields())))
+        return replace(call, body=to_json(dialect.for_server(draft.fields())), older=None)
+
+    def _outdate(self, call: Call[T]) -> None:
+        """List the standing notes again after a call that may change them."""
+        if call.method != "GET" and call.name not in ("recall", "inject_context"):
+            self.notes.pop(call.agent_id or "", None)
 
     def _redo(self, asker: Asker) -> Flow[None]:
         """Bring back the rows that cancelled calls have left deleted, within half of the time there is."""
@@ -86,14 +94,15 @@ class Kronvex(Agents):
 
     def answer(self, call: Call[T], reply: Reply, asker: Asker) -> Flow[T]:
         """Read the reply to a call, and ask for more where it is not the answer."""
+        self._outdate(call)  # once more: they may have been listed meanwhile
         flow: Flow[object]
         match call.vendor:
             case Draft() as draft:
                 flow = storing.stored(draft, reply, asker, self.undone)
             case RecallQuery() as asked:
-                flow = reading.recalled(asked, reply, asker)
+                flow = reading.recalled(asked, reply, asker, self.notes)
             case ContextQuery() as question:
-                found = yield from reading.context(question, reply, asker)
+                found = yield from reading.context(question, reply, asker, self.notes)
                 return read(call, reply) if found is None else cast("T", found)
             case ListingQuery(agent_id):
                 flow = reading.listed(agent_id, reply, asker)

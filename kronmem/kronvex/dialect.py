@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,7 @@ from kronmem.core import memory_json
 from kronmem.core.calls import JSON, PER_PAGE
 from kronmem.core.memory_json import MOST_HITS
 from kronmem.core.policy import clock, detail
-from kronmem.core.wire import Asker, Call, Flow, Repeat, Reply, parse_json
+from kronmem.core.wire import Call, Repeat, Reply, parse_json
 
 if TYPE_CHECKING:
     from kronmem.core.calls import Draft
@@ -96,30 +95,6 @@ def bulk_import(draft: Draft, former: Sequence[str] = ()) -> Call[int]:
 def is_importable(draft: Draft) -> bool:
     """Does a bulk import keep all of this memory?"""
     return draft.session_id is None and not draft.pinned and "ttl_seconds" not in draft.ttl
-
-
-def rows(
-    agent_id: str, asker: Asker, *, search: str | None = None, memory_type: str | None = None
-) -> Flow[list[memory_json.WireMemory]]:
-    """Every row of the listing that the server finds, newest first."""
-    found: dict[str, memory_json.WireMemory] = {}
-    number = 1
-    while True:
-        listed = yield from asker.ask(page(agent_id, number, search=search, memory_type=memory_type))
-        found.update((row.id, row) for row in listed.memories)
-        if len(listed.memories) < PER_PAGE:
-            return list(found.values())
-        number += 1
-
-
-def like(agent_id: str, content: str, asker: Asker) -> Flow[list[memory_json.WireMemory]]:
-    """The rows that hold this text or contain its longest searchable part."""
-    return (yield from rows(agent_id, asker, search=searchable(content)))
-
-
-def searchable(content: str) -> str:
-    """The longest run of plain words in a text: no wildcard of the search, no punctuation that a repeat may change."""
-    return max(re.split(r"[^\w ]|_", content), key=len)[:MOST_SEARCHED].strip()
 
 
 def _memory(memory_id: str) -> str:

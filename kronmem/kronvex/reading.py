@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from kronmem.core import memory_json
 from kronmem.core.calls import PER_PAGE, ContextQuery, RecallQuery
+from kronmem.core.inputs import words
 from kronmem.core.memory_json import MOST_HITS, WireMemory, sent_type
 from kronmem.core.policy import status_error
 from kronmem.core.wire import Asker, Flow, Reply
@@ -19,6 +20,12 @@ from kronmem.errors import KronmemError, NotFoundError, StatusError
 from kronmem.kronvex import dialect as server
 from kronmem.models import Hit
 
+Scored = tuple[WireMemory, Hit]
+Notes = dict[str, tuple[float, list[Scored]]]
+"""By agent: until when they count, and the rows that may be standing notes, pinned ones first, newest first."""
+KEPT = 60.0
+"""Seconds for which a listing of standing notes counts: they are asked for in every turn."""
+STANDING, STANDING_CHARS = 5, 600
 MERGED = "Memory not found. Kronvex may have merged it with others of its agent; clear() deletes what came of it."
 
 # ── walks ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -51,16 +58,16 @@ def _searchable(content: str) -> str:
 # ── recall and context ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def recalled(asked: RecallQuery, reply: Reply, asker: Asker) -> Flow[list[Hit]]:
+def recalled(asked: RecallQuery, reply: Reply, asker: Asker, notes: Notes) -> Flow[list[Hit]]:
     """Read a recall; delete the duplicates it shows, and look behind the 20 hits for memories that pass the filter."""
     if reply.status >= 300:
         raise status_error(reply)
     found = memory_json.scored(reply, asked.agent_id) or []
-    surplus = duplicates(row for row, _ in found)
-    hits = _kept(asked, found, surplus)
-    yield from _drop(asked.agent_id, surplus, asker)
-    if _filters_here(asked) and len(hits) < asked.limit and len(found) >= MOST_HITS:
-        hits += yield from _behind(asked, {row.id for row, _ in found}, asker)
+    hits = yield from _around(asked, found, asker, notes)
+    if _filters_here(asked) and len(found) >= MOST_HITS:
+        passing = _kept(replace(asked, exclude=frozenset()), found, duplicates(row for row, _ in found))
+        if len(passing) < asked.limit:  # for the sake of the filter alone, never of what is left out
+            hits += yield from _behind(asked, {*(row.id for row, _ in found), *(hit.memory.id for hit in hits)}, asker)
     return hits[: asked.limit]
 
 
@@ -72,34 +79,72 @@ def _filters_here(asked: RecallQuery) -> bool:
     return not asked.threshold and replace(asked.within, session_id=None).narrow
 
 
-def context(asked: ContextQuery, reply: Reply, asker: Asker) -> Flow[str | None]:
-    """Read an injected context; with fewer memories than wanted, one page of the listing fills it up.
-
-    None: the reply lists no memories at all, only its own text.
-    """
+def context(asked: ContextQuery, reply: Reply, asker: Asker, notes: Notes) -> Flow[str | None]:
+    """Read an injected context; None: the reply lists no memories at all, only its own text."""
     if reply.status >= 300:
         raise status_error(reply)
-    question = asked.asked
-    found = memory_json.scored(reply, question.agent_id)
-    if found is None:
-        return None
+    found = memory_json.scored(reply, asked.asked.agent_id)
+    return None if found is None else asked.render((yield from _around(asked.asked, found, asker, notes)))
+
+
+def _around(asked: RecallQuery, found: list[Scored], asker: Asker, notes: Notes) -> Flow[list[Hit]]:
+    """The hits, with the standing notes before them, or with one page of the listing that fills them up."""
     rows = {row.id: row for row, _ in found}
     surplus = duplicates(rows.values())
-    hits = _kept(question, found, surplus)
-    if asked.fill and len(hits) < question.limit:
-        page = yield from asker.ask(server.page(question.agent_id, 1))
-        more = [(row, memory_json.unscored(row, question.agent_id)) for row in page.memories if row.id not in rows]
+    hits = _kept(asked, found, surplus)
+    if asked.fill == "profile":
+        hits = _with_standing(asked, (yield from _notes(asked.agent_id, asker, notes)), found, surplus)
+    elif asked.fill and len(hits) < asked.limit:
+        page = yield from asker.ask(server.page(asked.agent_id, 1))
+        more = [(row, memory_json.unscored(row, asked.agent_id)) for row in page.memories if row.id not in rows]
         surplus = duplicates((*rows.values(), *(row for row, _ in more)))
         more.sort(key=lambda one: _by_rank(one[1]))
-        hits = [*_kept(question, found, surplus), *_kept(question, more, surplus)][: question.limit]
-    yield from _drop(question.agent_id, surplus, asker)
-    return asked.render(hits)
+        hits = [*_kept(asked, found, surplus), *_kept(asked, more, surplus)][: asked.limit]
+    yield from _drop(asked.agent_id, surplus, asker)
+    return hits
 
 
-def _kept(asked: RecallQuery, found: Iterable[tuple[WireMemory, Hit]], surplus: set[str]) -> list[Hit]:
+def _notes(agent_id: str, asker: Asker, notes: Notes) -> Flow[list[Scored]]:
+    """Pinned memories, then preferences, of the newest rows; where there are more, of the newest preferences too."""
+    now = asker.now()
+    for outdated in [one for one, (until, _) in list(notes.items()) if until <= now]:
+        notes.pop(outdated, None)
+    if kept := notes.get(agent_id):
+        return kept[1]
+    rows = (yield from asker.ask(server.page(agent_id, 1))).memories
+    if len(rows) == PER_PAGE:
+        rows += (yield from asker.ask(server.page(agent_id, 1, memory_type="preference"))).memories
+    once = {row.id: (row, memory_json.unscored(row, agent_id)) for row in rows}
+    surplus = duplicates(row for row, _ in once.values())
+    may_stand = [
+        (row, hit.model_copy(update={"standing": True}))
+        for row, hit in once.values()
+        if row.id not in surplus and (hit.memory.pinned or hit.memory.memory_type == "preference")
+    ]
+    may_stand.sort(key=lambda one: not one[1].memory.pinned)
+    notes[agent_id] = (asker.now() + KEPT, may_stand)
+    return may_stand
+
+
+def _with_standing(asked: RecallQuery, notes: list[Scored], found: list[Scored], surplus: set[str]) -> list[Hit]:
+    """Standing notes first, then the hits, which have half of the places if there are enough."""
+    every = _kept(replace(asked, limit=len(notes) + len(found)), [*notes, *found], surplus)
+    standing: dict[frozenset[str], Hit] = {}
+    left = STANDING_CHARS
+    for hit in every:
+        if hit.standing and len(hit.content) <= left and len(standing) < STANDING:
+            left -= len(hit.content) if standing.setdefault(words(hit.content), hit) is hit else 0
+    shown = {hit.memory.id for hit in standing.values()}
+    others = [hit for hit in every if not hit.standing and hit.memory.id not in shown]
+    return [*[*standing.values()][: asked.limit - min(len(others), asked.limit // 2)], *others][: asked.limit]
+
+
+def _kept(asked: RecallQuery, found: Iterable[Scored], surplus: set[str]) -> list[Hit]:
     """The hits that are alive and pass the filter, best first; those without a score in their order."""
-    alive = [hit for row, hit in found if not row.superseded and row.id not in surplus]
-    return asked.keep(sorted(alive, key=lambda hit: -hit.similarity))
+    alive = [(row, hit) for row, hit in found if not row.superseded and row.id not in surplus]
+    alive.sort(key=lambda one: (not one[1].standing, -one[1].similarity))
+    known = asked.exclude.union(*(row.ids for row, _ in alive if row.ids & asked.exclude))
+    return replace(asked, exclude=known).keep([hit for _, hit in alive])
 
 
 def _by_rank(hit: Hit) -> tuple[bool, bool]:
@@ -111,13 +156,9 @@ def _behind(asked: RecallQuery, shown: set[str], asker: Asker) -> Flow[list[Hit]
     listed = yield from rows(asked.agent_id, asker, memory_type=sent_type(asked.within.memory_type))
     surplus = duplicates(listed)
     rest = [row for row in listed if row.id not in shown and row.id not in surplus and not row.superseded]
-    words = _words(asked.query)
-    rest.sort(key=lambda row: -len(words & _words(row.content)))
-    return asked.keep([memory_json.unscored(row, asked.agent_id) for row in rest])
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
+    asking = words(asked.query)
+    rest.sort(key=lambda row: -len(asking & words(row.content)))
+    return _kept(asked, [(row, memory_json.unscored(row, asked.agent_id)) for row in rest], surplus)
 
 
 def listed(agent_id: str, reply: Reply, asker: Asker) -> Flow[memory_json.WirePage]:

@@ -105,6 +105,84 @@ def texts_of(agent: Agent) -> list[str]:
     return [one.content for one in agent.kept()]
 
 
+# ── what the caller has, and standing notes ──────────────────────────────────────────────────────────────────────
+
+
+def test_what_the_caller_has_is_left_out_and_others_take_its_place_without_the_listing(
+    server: KronvexServer, client: Any, alice: Agent
+) -> None:
+    for number in range(30):
+        row(alice, f"alpha bravo thing{number}", metadata=mark(f"0b9f1c1e-6d5a-4d3f-9c55-2f3f3a0f7b{number:02}"))
+    had = client.recall("alice", "alpha bravo")
+    mine = [one.metadata["kronmem"]["id"] for one in alice.rows if one.content == had[0].content]
+    known = [*mine, *(hit.memory.id for hit in had[1:])]
+    with counted(server) as sent:
+        rest = client.recall("alice", "alpha bravo", exclude=known)
+        assert client.recall("alice", "alpha bravo", exclude=known, tags=["none"]) == []
+        block = client.inject_context("alice", "alpha bravo", exclude=known, fill=False)
+    assert len(rest) == 5
+    assert not {*contents(had)} & {*contents(rest)}
+    assert not [text for text in contents(had) if f"{text}\n" in block]
+    assert sent[0] == "POST recall"
+    assert sent[1:] == ["POST recall", "GET memories", "POST inject-context"], "the filter walks, not what is left out"
+
+
+def test_a_near_duplicate_of_what_the_caller_has_is_left_out_too(client: Any, alice: Agent) -> None:
+    one = row(alice, "The user drinks green tea")
+    row(alice, "Green tea the user drinks!")
+    row(alice, "The user drinks no green tea")
+    found = client.recall("alice", "user drinks green tea", exclude=[one.id])
+    assert contents(found) == ["The user drinks no green tea"]
+
+
+def test_standing_notes_come_first_and_are_listed_once_in_a_while(
+    server: KronvexServer, client: Any, alice: Agent
+) -> None:
+    pinned = row(alice, "the pinned one", pinned=True)
+    for number in range(6):
+        row(alice, f"preference {number}", memory_type="preference")
+    row(alice, "alpha bravo")
+    row(alice, "preference " + "long " * 120, memory_type="preference")
+    with counted(server) as sent:
+        for limit, notes in ((10, 5), (4, 3)):
+            found = client.recall("alice", "alpha bravo", limit=limit, fill="profile")
+            assert contents(found)[: notes + 1][-1] == "alpha bravo"
+            assert contents(found)[:3] == ["the pinned one", "preference 5", "preference 4"]
+            assert [hit.standing for hit in found] == [True] * notes + [False]
+        assert "preference 2" in client.inject_context("alice", "alpha bravo", limit=10, fill="profile")
+    assert sent == ["POST recall", "GET memories", "POST recall", "POST inject-context"]
+    assert "the pinned one" not in contents(client.recall("alice", "alpha", fill="profile", exclude=[pinned.id]))
+    assert "the pinned one" not in contents(client.recall("alice", "alpha", fill="profile", memory_type="preference"))
+
+
+def test_standing_notes_of_another_writer_stand_after_a_minute(
+    server: KronvexServer, client: Any, alice: Agent
+) -> None:
+    process, now = Process(server), 0.0
+    process.link.now = lambda: now
+    noted = calls.recall("alice", "zulu", 5, calls.MemoryFilter(), None, most=20, fill="profile")
+    assert process.call(noted) == []
+    row(alice, "User likes tea", memory_type="preference")
+    assert process.call(noted) == []
+    now = 61.0
+    assert contents(process.call(noted)) == ["User likes tea"]
+
+
+def test_standing_notes_are_listed_again_after_a_write(client: Any, alice: Agent) -> None:
+    assert client.recall("alice", "alpha bravo", fill="profile") == []
+    stored = client.remember("alice", "User likes tea", "preference")
+    assert contents(client.recall("alice", "alpha bravo", fill="profile")) == ["User likes tea"]
+    client.forget("alice", stored.id)
+    assert client.recall("alice", "alpha bravo", fill="profile") == []
+
+
+def test_a_preference_behind_a_page_of_other_memories_stands_too(client: Any, alice: Agent) -> None:
+    row(alice, "User likes tea", memory_type="preference")
+    for number in range(100):
+        row(alice, f"{number} thing{number}")
+    assert contents(client.recall("alice", "zulu", fill="profile")) == ["User likes tea"]
+
+
 # ── ids ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

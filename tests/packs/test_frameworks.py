@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from kronmem import Client
 from kronmem.packs.block import is_block
@@ -132,6 +133,20 @@ async def test_words_said_again_after_they_were_forgotten_are_stored_again(make:
         with Client(file) as client:
             for one in list(client.memories("ada")):
                 client.forget("ada", one.id)
+
+
+async def test_an_older_service_answers_each_turn_with_the_memories_that_are_not_in_the_prompt(
+    make: Make, older: str
+) -> None:
+    remember(older, "ada", TEA)
+    memory = make("ada", older)
+    for _ in range(2):
+        (block,) = blocks((await memory.turn(ASKED, "Sencha.")).prompts[0])
+        assert TEA in block
+    assert ASKED not in block
+    for tool in (("recall", {"query": "*"}), ("remember", {"content": "Tea at 5."})):
+        assert not [text for text in (await memory.turn("Go on.", tool, "Done.")).results if UNAVAILABLE in text]
+    assert "Tea at 5." in await to_thread.run_sync(stored, older, "ada")
 
 
 CODES = {"ada": "4711", "bob": "9823"}

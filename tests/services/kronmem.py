@@ -31,11 +31,18 @@ def free_port() -> int:
 
 
 class ServedKronmem:
-    """`kronmem serve` on loopback, on a file or on the database at a url."""
+    """`kronmem serve` on loopback, on a file or on the database at a url; `python` may have another release."""
 
     def __init__(
-        self, path: Path | str, *, key: str | None = None, port: int | None = None, owners: dict[str, str] | None = None
+        self,
+        path: Path | str,
+        *,
+        key: str | None = None,
+        port: int | None = None,
+        owners: dict[str, str] | None = None,
+        python: str = "",
     ) -> None:
+        self.python = python
         self.path, self.key, self.port = path, key, port or free_port()
         self.keys = {**(owners or {}), **({key: ""} if key else {})}
         self.url = f"http://127.0.0.1:{self.port}"
@@ -44,8 +51,9 @@ class ServedKronmem:
     def start(self) -> ServedKronmem:
         """Start, and return when it answers."""
         cwd = self.path.parent if isinstance(self.path, Path) else None
-        command = [sys.executable, "-c", START, str(self.port), str(self.path), json.dumps(self.keys)]
-        self._process = subprocess.Popen(command, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        command = [self.python or sys.executable, "-c", START, str(self.port), str(self.path), json.dumps(self.keys)]
+        code = "" if self.python else str(ROOT)  # an installation of another release has its own
+        self._process = subprocess.Popen(command, cwd=cwd, env={**os.environ, "PYTHONPATH": code})
         with Client(self.url, outbox=False, timeout=1.0) as client:
             for _ in range(1000):
                 if client.health().ok:
