@@ -36,7 +36,8 @@ class Scope(Generic[C]):
     _takes: type[C]
 
     def __init__(self, client: C, agent_id: AgentId, *, session_id: SessionId = None) -> None:
-        if not isinstance(client, self._takes):  # an unawaited answer would be lost, a blocking one not awaitable
+        # An answer that nobody awaits is lost, and a blocking one cannot be awaited.
+        if not isinstance(client, self._takes):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
             raise ConfigError(
                 f"{type(self).__name__} takes one {self._takes.__name__}, not {type(client).__name__}: "
                 "client.agent('my-agent') makes the memory that fits"

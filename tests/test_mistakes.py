@@ -36,7 +36,7 @@ PYTHON = [
     ("Client(embed='bert')", 'embed= takes "minilm" or a function', "ConfigError"),
     ("Client(redact='secrets')", "such as kronmem.redact_secrets", "ConfigError"),
     ("Client('http://127.0.0.1:9').recall('a', 'x')", "Is the service running?", "TransportError"),
-    ("Client('sqlite:////proc/none/m.db').recall('a', 'x')", "/proc/none/m.db", "StoreError"),
+    ("Client('sqlite:////proc/none/m.db').recall('a', 'x')", "that you may write to: KRONMEM_HOME", "StoreError"),
     # whose memory
     ("memory_tools(Client())", "client.agent('my-agent'), not Client", "ConfigError"),
     ("AgentMemory(Client(), 'a').update_context", "KronMemory('my-agent') of kronmem.agentchat", "AttributeError"),

@@ -36,10 +36,8 @@ def identifier(value: str, what: str) -> str:
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a string, not {_kind(value)}")
     if problem := rules.id_problem(value):
-        text = (
-            ": is it a text? A client's methods take the agent_id first" if what == "agent_id" and " " in value else ""
-        )
-        raise InvalidInputError(f"{what} {problem}{text}")
+        first = ": a client's methods take the agent_id before the text" if what == "agent_id" and " " in value else ""
+        raise InvalidInputError(f"{what} {problem}{first}")
     return value
 
 
@@ -244,7 +242,7 @@ def _local(value: datetime) -> datetime:
 def whole(value: int, what: str, least: int, most: int) -> int:
     """Accept a whole number within bounds; True and 3.0 are not numbers here."""
     if not isinstance(value, int) or isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        number = f": {what}={value}" if isinstance(value, str) and value.isdecimal() else ""
+        number = f": {what}={value}" if str(value).isdecimal() else ""
         raise InvalidInputError(f"{what} must be a whole number, not {type(value).__name__}{number}")
     if not least <= value <= most:
         raise InvalidInputError(f"{what} must be from {least} to {most}, not {value}")
