@@ -46,7 +46,12 @@ PAGES = {
 MEANT = {
     **dict.fromkeys(("add", "save", "store"), "remember"),
     **dict.fromkeys(("search", "query", "ask", "find", "get"), "recall"),
-    "delete": "forget", "remove": "forget", "rm": "forget", "ls": "list", "help": "--help", "version": "--version",
+    "delete": "forget",
+    "remove": "forget",
+    "rm": "forget",
+    "ls": "list",
+    "help": "--help",
+    "version": "--version",
 }
 """Commands by the names that other programs have for them."""
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has no public name for it
@@ -87,7 +92,7 @@ def _advice(problem: str) -> str:
 def _finish(group: str, commands: typer.Typer) -> None:
     """Put the example and the shape at the end of the help pages."""
     for one in commands.registered_commands:
-        name = group + (one.name or getattr(one.callback, "__name__", ""))
+        name = group + str(one.name or getattr(one.callback, "__name__", ""))
         example, shape = PAGES[name]
         one.epilog = f"\b\nExample: kronmem {name} {example}" + (f"\n--json:  {shape}" if shape else "")
 
