@@ -23,7 +23,7 @@ PAGES = {
     "history": ("ID -a team", _MEMORY + "} a line"),
     "forget": ("ID -a team", "{forgotten}"),
     "clear": ("-a team --before 2026-11-01", "{deleted}"),
-    "erase": ("-a team --yes", "{agent_id, memories, history, state, receipts, queued, complete}"),
+    "erase": ("-a team --yes", "{memories, history, state, receipts, queued, complete}"),
     "agents": ("", "[{name, id, description, created_at, memory_count}]"),
     "sessions": ("-a team", "[{session_id, count}]"),
     "state get": ("cursor -a team", "the value, also without --json"),

@@ -47,13 +47,20 @@ def progress(
         return
     from rich import progress as parts  # takes as long to load as a short command takes
     from rich.console import Console
+    from rich.text import Text
 
-    columns = (parts.MofNCompleteColumn(), parts.TextColumn("{task.fields[rate]}"), parts.TimeRemainingColumn())
+    class Rate(parts.ProgressColumn):
+        """Made when it is shown: the speed is a sum over the last thousand steps."""
+
+        def render(self, task: parts.Task) -> Text:
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+    columns = (parts.MofNCompleteColumn(), Rate(), parts.TimeRemainingColumn())
     known = columns if total is not None else (parts.TimeElapsedColumn(),)
     words = parts.TextColumn("{task.description}")
     with parts.Progress(words, parts.BarColumn(), *known, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total, rate="")
-        yield lambda count: bar.update(task, advance=count, rate=f"{bar.tasks[0].speed or 0:,.0f}/s")
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(task, count)
 
 
 def shown(url: str) -> str:
