@@ -105,7 +105,7 @@ PYTHON = [
     ("Client('https://api.kronvex.io', api_key='kv-1').state('a')", "pass state_url=", "ConfigError"),
     # services
     ("served(api_key='kv-1').recall('a', 'x')", "Pass the service's key as api_key=", "AuthError"),
-    ("served('/api/v1', None).recall('a', 'x')", "the url ends before /api/v1", "NotFoundError"),
+    ("served('/api/v1', None).recall('a', 'x')", "the url has no path of the API", "NotFoundError"),
     ("served().update('a', UUID, content='x')", "needs a kronmem service of version 0.2 or newer", "UnsupportedError"),
     # shells
     ("closed().recall('a', 'x')", "make a new one, or make its calls before close()", "ConfigError"),

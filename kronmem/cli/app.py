@@ -46,12 +46,8 @@ PAGES = {
 MEANT = {
     **dict.fromkeys(("add", "save", "store"), "remember"),
     **dict.fromkeys(("search", "query", "ask", "find", "get"), "recall"),
-    "delete": "forget",
-    "remove": "forget",
-    "rm": "forget",
-    "ls": "list",
+    **dict.fromkeys(("delete", "remove", "rm"), "forget"),
     "help": "--help",
-    "version": "--version",
 }
 """Commands by the names that other programs have for them."""
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has no public name for it

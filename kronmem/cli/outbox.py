@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from typing import TYPE_CHECKING, TypeAlias
 
 import typer
@@ -76,7 +74,8 @@ def flush(timeout: options.Timeout = 30.0, url: options.Url = None, json: option
     """
     with connection.connected(url) as client:
         before, known = client.outbox.pending(), {row.id for row in client.outbox.dead()}
-        left = _deliver(client, timeout, before) if not before or _answers(client, url) else before
+        with printing.progress("Delivering"):
+            left = client.outbox.flush(timeout) if not before or _answers(client, url) else before
         dead = client.outbox.dead()
         new = [row for row in dead if row.id not in known]
         if json:
@@ -91,29 +90,6 @@ def flush(timeout: options.Timeout = 30.0, url: options.Url = None, json: option
                 _print("refused", row)
     if new or left:
         raise typer.Exit(1 if new else connection.QUEUED)
-
-
-def _deliver(client: kronmem.Client, timeout: float, before: int) -> int:
-    """Deliver, and show how far it is; how many are left."""
-    over = threading.Event()
-    with printing.progress("Delivering", before) as advance:
-
-        def watch() -> None:
-            left = before
-            while not over.wait(0.5):
-                now = client.outbox.pending()
-                advance(left - now)
-                left = now
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        if sys.stderr.isatty():
-            watcher.start()
-        try:
-            return client.outbox.flush(timeout)
-        finally:
-            over.set()
-            if watcher.is_alive():
-                watcher.join()
 
 
 def _answers(client: kronmem.Client, url: str | None) -> bool:

@@ -85,7 +85,8 @@ def test_list_forget_clear_and_agents() -> None:
     assert "two" in run("list", "-a", "team").stdout
     assert run("forget", listed[0]["id"], "-a", "team").stdout == "Forgotten.\n"
     gone = run("forget", listed[0]["id"], "-a", "team")
-    assert (gone.exit_code, gone.stderr) == (1, "kronmem: 404: Memory not found\n")
+    hint = "`kronmem list --agent team` shows the ids."
+    assert (gone.exit_code, gone.stderr) == (1, f"{hint}\nkronmem: 404: Memory not found\n")
     assert run("agents").stdout == "      1  team\n"
     assert [agent["memory_count"] for agent in lines(run("agents", "--json", "--agent", "team"))[0]] == [1]
     assert lines(run("clear", "-a", "team", "--yes", "--json")) == [{"deleted": 1}]
