@@ -7,82 +7,70 @@ if typing.TYPE_CHECKING:
     from kronmem.agent_memory import AgentMemory
     from kronmem.async_agent_memory import AsyncAgentMemory
     from kronmem.async_client import AsyncClient
-    from kronmem.async_state import AsyncState
+    from kronmem.async_state import AsyncState as AsyncState
     from kronmem.client import Client
     from kronmem.core.policy import Retry
     from kronmem.errors import (
         AuthError,
-        CertificateError,
         ConfigError,
         ConflictError,
         DeadlineError,
         FanOutError,
         InvalidInputError,
-        InvalidRequestError,
         KronmemError,
         NotFoundError,
-        OutboxFullError,
         QuotaError,
         RateLimitError,
-        ReplyError,
-        ServerError,
         StatusError,
-        StoreError,
         TransportError,
-        UnavailableError,
         UnsupportedError,
     )
-    from kronmem.models import AgentInfo, DeadLetter, Erasure, Explanation, Health, Hit, Memory, QueuedMemory, Session
-    from kronmem.outbox.async_outbox import AsyncOutbox
-    from kronmem.outbox.outbox import Outbox
-    from kronmem.settings import InsecureUrlWarning
-    from kronmem.state import State
+    from kronmem.errors import CertificateError as CertificateError
+    from kronmem.errors import InvalidRequestError as InvalidRequestError
+    from kronmem.errors import OutboxFullError as OutboxFullError
+    from kronmem.errors import ReplyError as ReplyError
+    from kronmem.errors import ServerError as ServerError
+    from kronmem.errors import StoreError as StoreError
+    from kronmem.errors import UnavailableError as UnavailableError
+    from kronmem.models import AgentInfo, Health, Hit, Memory, Session
+    from kronmem.models import DeadLetter as DeadLetter
+    from kronmem.models import Erasure as Erasure
+    from kronmem.models import Explanation as Explanation
+    from kronmem.models import QueuedMemory as QueuedMemory
+    from kronmem.outbox.async_outbox import AsyncOutbox as AsyncOutbox
+    from kronmem.outbox.outbox import Outbox as Outbox
+    from kronmem.settings import InsecureUrlWarning as InsecureUrlWarning
+    from kronmem.state import State as State
     from kronmem.text.extract import Fact, extract_facts
     from kronmem.text.fence import render_hits
     from kronmem.text.redact import redact_secrets
-    from kronmem.tools import MemoryTools, memory_tools
+    from kronmem.tools import MemoryTools as MemoryTools
+    from kronmem.tools import memory_tools
 
 __all__ = [
     "AgentInfo",
     "AgentMemory",
     "AsyncAgentMemory",
     "AsyncClient",
-    "AsyncOutbox",
-    "AsyncState",
     "AuthError",
-    "CertificateError",
     "Client",
     "ConfigError",
     "ConflictError",
-    "DeadLetter",
     "DeadlineError",
-    "Erasure",
-    "Explanation",
     "Fact",
     "FanOutError",
     "Health",
     "Hit",
-    "InsecureUrlWarning",
     "InvalidInputError",
-    "InvalidRequestError",
     "KronmemError",
     "Memory",
-    "MemoryTools",
     "NotFoundError",
-    "Outbox",
-    "OutboxFullError",
-    "QueuedMemory",
     "QuotaError",
     "RateLimitError",
-    "ReplyError",
     "Retry",
-    "ServerError",
     "Session",
-    "State",
     "StatusError",
-    "StoreError",
     "TransportError",
-    "UnavailableError",
     "UnsupportedError",
     "extract_facts",
     "memory_tools",
@@ -138,6 +126,12 @@ _WHERE = {
     "memory_tools": "tools",
 }
 _MODULES = ("errors", "models")
+_IN_PACKS = {
+    **dict.fromkeys(("attach_memory", "register_memory", "persisted_chat", "MemoryAgent"), "autogen"),
+    "KronMemory": "agentchat",
+    "KronmemPlugin": "ag2",
+    "KronmemContextProvider": "agent_framework",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -146,6 +140,8 @@ def __getattr__(name: str) -> object:
         return value
     if name in _MODULES:
         return importlib.import_module(f"kronmem.{name}")
+    if name in _IN_PACKS:
+        raise ImportError(f"{name} is in its pack: from kronmem.{_IN_PACKS[name]} import {name}")
     raise AttributeError(f"module 'kronmem' has no attribute {name!r}")
 
 

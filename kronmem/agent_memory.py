@@ -17,6 +17,7 @@ class AgentMemory(Scope[Client]):
     Two of them are equal when agent, session and store are the same.
     """
 
+    _takes = Client
     remember = bind(Client.remember)
     remember_later = bind(Client.remember_later)
     remember_many = bind(Client.remember_many)

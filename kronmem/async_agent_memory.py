@@ -14,6 +14,7 @@ class AsyncAgentMemory(Scope[AsyncClient]):
     Two of them are equal when agent, session and store are the same.
     """
 
+    _takes = AsyncClient
     remember = bind_async(AsyncClient.remember)
     remember_later = bind_async(AsyncClient.remember_later)
     remember_many = bind_async(AsyncClient.remember_many)

@@ -103,6 +103,9 @@ class AsyncClient:
 
         def __exit__(self, *_trace: object) -> None: ...
 
+        def __getattr__(self, name: str) -> object:
+            raise inputs.no_attribute(self, name)
+
     async def __aenter__(self) -> AsyncClient:
         return self
 

@@ -101,6 +101,9 @@ class Client:
 
         def __aexit__(self, *_trace: object) -> None: ...
 
+        def __getattr__(self, name: str) -> object:
+            raise inputs.no_attribute(self, name)
+
     def __enter__(self) -> Client:
         return self
 

@@ -104,7 +104,7 @@ class FanOutError(KronmemError):
         partial: Mapping[int, object] | Mapping[str, object],
         causes: Mapping[int, BaseException] | Mapping[str, BaseException],
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{message.rstrip('.')}. .partial has {len(partial)}, .causes has {len(causes)}")
         self.partial = partial
         self.causes = causes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -83,6 +83,13 @@ class Hit(_Model):
     def content(self) -> str:
         """The text of the memory."""
         return self.memory.content
+
+    if not TYPE_CHECKING:  # only the names that are not there come here
+
+        def __getattr__(self, name: str) -> object:
+            meant = {"text": "content", "score": "similarity"}.get(name)
+            meant = f"memory.{name}" if name in Memory.model_fields else meant
+            raise AttributeError(f"'Hit' object has no attribute {name!r}" + (f": use .{meant}" if meant else ""))
 
 
 class AgentInfo(_Model):

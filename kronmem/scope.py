@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, Self, TypeAli
 from kronmem.async_client import AsyncClient
 from kronmem.client import Client
 from kronmem.core import inputs
-from kronmem.errors import InvalidInputError
+from kronmem.errors import ConfigError, InvalidInputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +31,15 @@ class Scope(Generic[C]):
     read, stored or queued.
     """
 
+    _takes: type[C]
+
     def __init__(self, client: C, agent_id: AgentId, *, session_id: SessionId = None) -> None:
+        # An answer that nobody awaits is lost, and a blocking one cannot be awaited.
+        if not isinstance(client, self._takes):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+            raise ConfigError(
+                f"{type(self).__name__} takes one {self._takes.__name__}, not {type(client).__name__}: "
+                "client.agent('my-agent') makes the memory that fits"
+            )
         self._client: C = client
         self._agent_id = agent_id if callable(agent_id) else inputs.identifier(agent_id, "agent_id")
         self._session_id = session_id if callable(session_id) else inputs.session(session_id)
@@ -61,10 +69,7 @@ class Scope(Generic[C]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            hint = ""
-            if name == "update_context":  # AutoGen asks for it in the middle of a run
-                hint = ": for AssistantAgent(memory=[…]) write KronMemory('my-agent') of kronmem.agentchat"
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+            raise inputs.no_attribute(self, name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({_shown(self._agent_id)}, session_id={_shown(self._session_id)})"

@@ -16,6 +16,11 @@ from kronmem import fork_safety
 ROLES = ("user", "assistant", "tool")
 """The speakers of a memory: the roles of the chat protocols whose words are remembered."""
 
+MEMORY_TYPES = (
+    *("fact", "preference", "decision", "context", "temporary", "interaction", "episodic", "semantic", "procedural"),
+)
+"""The types of memories that have a meaning; any other name is kept as it is."""
+
 RESERVED = "kronmem"
 """The one metadata key kept for data that a service has no field for: the client's id, our types, tags."""
 FORGOTTEN = "The memory of this id was forgotten, cleared or has expired: choose another id to store it again"

@@ -2,15 +2,100 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from kronmem import cli
 from kronmem.cli import memory, options, outbox, serve
 
+_MEMORY = "{a memory's fields"
+PAGES = {
+    "remember": ('"Deploys happen on Tuesdays" -a team -t decision', _MEMORY + ", deduplicated, queued}"),
+    "recall": ('"when do we deploy?" -a team', f"[{_MEMORY}, similarity, confidence, excerpt}}]"),
+    "list": ("-a team --since 2026-11-01", _MEMORY + "} a line"),
+    "context": ('"a reply about deploys" -a team', "{context}"),
+    "update": ('ID "Deploys happen on Mondays" -a team', _MEMORY + "}"),
+    "history": ("ID -a team", _MEMORY + "} a line"),
+    "forget": ("ID -a team", "{forgotten}"),
+    "clear": ("-a team --before 2026-11-01", "{deleted}"),
+    "erase": ("-a team --yes", "{memories, history, state, receipts, queued, complete}"),
+    "agents": ("", "[{name, id, description, created_at, memory_count}]"),
+    "sessions": ("-a team", "[{session_id, count}]"),
+    "state get": ("cursor -a team", "the value, also without --json"),
+    "state set": ("cursor '{\"page\": 2}' -a team", "{stored}"),
+    "state delete": ("cursor -a team", "{deleted}"),
+    "state keys": ("-a team", "[the keys]"),
+    "outbox list": ("--url http://127.0.0.1:7070", "{kind, id, agent_id, content, queued_at, …} a line"),
+    "outbox flush": ("--timeout 60", "{delivered, left, refused, newly_refused}"),
+    "outbox drop": ("ID --yes", "{dropped}"),
+    "outbox retry": ("", "{queued}"),
+    "outbox adopt": ("--from http://127.0.0.1:7070", "{adopted}"),
+    "export": ("-a team -o team.jsonl", "JSON Lines, also without --json"),
+    "import": ("team.jsonl", "{imported, already_there, expired, refused, state}"),
+    "serve": ("--db memory.db --port 7070", "{url, page, db}"),
+    "mcp": ("-a team", ""),
+    "demo": ("", "{process, who, what, words} a line"),
+    "doctor": ("", "{ok, checks: [{check, ok, detail}]}"),
+}
+"""An example of each command, and the shape of its answer with --json: the end of its help page."""
+MEANT = {
+    **dict.fromkeys(("add", "save", "store"), "remember"),
+    **dict.fromkeys(("search", "query", "ask", "find", "get"), "recall"),
+    **dict.fromkeys(("delete", "remove", "rm"), "forget"),
+    "help": "--help",
+}
+"""Commands by the names that other programs have for them."""
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has no public name for it
+
+
+class Commands(TyperGroup):
+    """The commands; the error about a wrong use names the right one."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Read the options that stand before the command."""
+        with advised():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with advised():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def advised() -> Generator[None, None, None]:
+    """Put the right use behind an error about a wrong one."""
+    try:
+        yield
+    except _UsageError as error:
+        error.message = f"{error}{_advice(str(error))}"  # type: ignore[attr-defined] # what typer prints
+        raise
+
+
+def _advice(problem: str) -> str:
+    if found := re.search(r"^No such command '(.*)'\.( Did|$)", problem):
+        return f" Did you mean 'kronmem {MEANT[found[1]]}'?" if found[1] in MEANT else ""
+    if problem.startswith("Got unexpected extra"):
+        return ". A text of several words needs quotes, and the name of an agent --agent before it."
+    return ". Options stand behind the command: kronmem list --agent team" if problem.endswith(": --agent") else ""
+
+
+def _finish(group: str, commands: typer.Typer) -> None:
+    """Put the example and the shape at the end of the help pages."""
+    for one in commands.registered_commands:
+        name = group + str(one.name or getattr(one.callback, "__name__", ""))
+        example, shape = PAGES[name]
+        one.epilog = f"\b\nExample: kronmem {name} {example}" + (f"\n--json:  {shape}" if shape else "")
+
+
 app = typer.Typer(
     name="kronmem",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # frames take a third of a page, and half the time
@@ -107,3 +192,8 @@ def main(
 
     Exit codes: 0 done, 1 the service refused or was away, 2 wrong use, 3 queued in the outbox and not stored yet.
     """
+
+
+_finish("", app)
+_finish("state ", memory.state)
+_finish("outbox ", outbox.app)

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the service refused or was away, 2 wrong use, 3 queued, 13
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -98,5 +99,6 @@ def named(client: kronmem.Client, agent: str) -> Generator[None, None, None]:
     try:
         yield
     except kronmem.NotFoundError:
-        unknown(client, agent)
+        if not unknown(client, agent):
+            note(f"`kronmem list --agent {shlex.quote(agent)}` shows the ids.")
         raise

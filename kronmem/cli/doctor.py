@@ -10,14 +10,16 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import typer
 from pydantic import JsonValue
 
-from kronmem import AgentInfo, Client, ConfigError, KronmemError, settings
+from kronmem import AgentInfo, AuthError, Client, ConfigError, KronmemError, settings
 from kronmem.cli import connection, options, printing
 from kronmem.cli.outbox import waiting
 
@@ -29,6 +31,10 @@ LARGEST = 3
 FAMILY = ("autogen", "ag2", "pyautogen", "autogen-agentchat", "autogen-core", "autogen-ext", "agent-framework-core")
 CLASSIC = ("autogen", "ag2", "pyautogen", "autogen-agentchat")
 REPAIR = 'pip uninstall -y ag2 pyautogen autogen && pip install "autogen[openai]>=0.14.1,<1"'
+VARIABLES = (
+    *("KRONMEM_URL", "KRONMEM_API_KEY", "KRONVEX_API_KEY", "KRONMEM_HOME", "KRONMEM_AGENT", "KRONMEM_TRACING"),
+    *("KRONMEM_RECALL_LOG", "KRONMEM_SERVE_KEY", "KRONMEM_SERVE_KEYS", "KRONMEM_SERVE_KEYS_FILE"),
+)
 LIBRARIES = ("httpx", "pydantic", "starlette", "uvicorn", "typer", "rich", "psycopg", "mcp")
 
 
@@ -85,6 +91,11 @@ def _settings(option: str | None, chosen: settings.Settings) -> Iterator[Finding
     where = printing.shown(chosen.url) if chosen.embedded else f"{chosen.url} {keyed}"
     yield Finding("memory", f"{where} (from {source})")
     yield Finding("home", str(settings.home()))
+    for name in sorted(os.environ):
+        near = get_close_matches(name, VARIABLES, 1, 0.8) if name.startswith(("KRONMEM", "KRONVEX")) else []
+        if near and name not in VARIABLES:
+            words = f'{name} is not read; if {near[0]} is meant: export {near[0]}="${name}"'
+            yield Finding("variable", words, ok=False)
 
 
 def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Iterator[Finding]:
@@ -108,19 +119,29 @@ def _memory(client: Client, chosen: settings.Settings, agent: str | None) -> Ite
             return
         yield from _damaged(path)
         yield from _background(chosen)
-    yield from _service(client, agent)
+    yield from _service(client, agent, chosen)
 
 
-def _service(client: Client, agent: str | None) -> Iterator[Finding]:
+def _start(chosen: settings.Settings) -> str:
+    """The command that starts a service of this machine."""
+    parts = urlsplit(chosen.url)
+    here = parts.scheme == "http" and settings.is_loopback(parts.hostname or "")
+    return f"; start one: kronmem serve --port {parts.port or 80}" if here else ""
+
+
+def _service(client: Client, agent: str | None, chosen: settings.Settings) -> Iterator[Finding]:
     health = client.health()
     name = " ".join(part for part in (health.service, health.version) if part) or "the service"
-    yield Finding("service", f"{name} answers" if health.ok else f"{health.status}: {health.error}", health.ok)
+    yield Finding(
+        "service", f"{name} answers" if health.ok else f"{health.status}: {health.error}{_start(chosen)}", health.ok
+    )
     if not health.ok:
         return
     try:
         found = client.agents()
     except KronmemError as error:
-        yield Finding("agents", str(error), ok=False)
+        key = "; run: export KRONMEM_API_KEY='the key of this service'" if isinstance(error, AuthError) else ""
+        yield Finding("agents", f"{error}{key}", ok=False)
         return
     count = sum(one.memory_count for one in found if agent in (None, one.name))
     words = f"{agent}: {count} memories" if agent else f"{len(found)} with {count} memories{_largest(found)}"
@@ -167,7 +188,9 @@ def _damaged(path: Path) -> Iterator[Finding]:
         return
     if found:
         shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")
-        yield Finding("database", f"damaged and left out: {shown}; restore them from an export", ok=False)
+        yield Finding(
+            "database", f"damaged and left out: {shown}; restore them: kronmem import your-export.jsonl", ok=False
+        )
 
 
 def _background(chosen: settings.Settings) -> Iterator[Finding]:

@@ -236,7 +236,8 @@ def clear(
         if not yes:
             count = sum(1 for _ in client.memories(agent, session_id=session, until=before))
             options.confirmed(f"Delete {count} memories of {agent}{_limits(session, before)}?", yes)
-        count = client.clear(agent, session_id=session, before=before)
+        with printing.progress("Deleting"):
+            count = client.clear(agent, session_id=session, before=before)
         if not count:
             connection.nothing(client, agent, "There was nothing to delete.")
         printing.as_json({"deleted": count}) if json else printing.line(f"Deleted {count}.")
@@ -254,7 +255,8 @@ def erase(agent: options.Agent, yes: options.Yes = False, url: options.Url = Non
     """
     with connection.connected(url) as client:
         options.confirmed(f"Erase everything of {agent}? Nothing of it can be brought back.", yes)
-        gone = client.erase(agent)
+        with printing.progress("Erasing"):
+            gone = client.erase(agent)
         if json:
             printing.as_json(gone.model_dump(mode="json"))
         else:

@@ -74,7 +74,8 @@ def flush(timeout: options.Timeout = 30.0, url: options.Url = None, json: option
     """
     with connection.connected(url) as client:
         before, known = client.outbox.pending(), {row.id for row in client.outbox.dead()}
-        left = client.outbox.flush(timeout) if not before or _answers(client, url) else before
+        with printing.progress("Delivering"):
+            left = client.outbox.flush(timeout) if not before or _answers(client, url) else before
         dead = client.outbox.dead()
         new = [row for row in dead if row.id not in known]
         if json:

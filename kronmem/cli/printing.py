@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -32,6 +35,32 @@ def as_json(value: JsonValue) -> None:
 def note(text: str) -> None:
     """A line on stderr, which is not the answer."""
     typer.echo(_CONTROL.sub("�", text), err=True)
+
+
+@contextmanager
+def progress(
+    label: str, total: int | None = None, *, hidden: bool = False
+) -> Generator[Callable[[int], None], None, None]:
+    """A bar on a terminal, gone at the end: rate and time left, or the time gone by where no total is known."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda _count: None
+        return
+    from rich import progress as parts  # takes as long to load as a short command takes
+    from rich.console import Console
+    from rich.text import Text
+
+    class Rate(parts.ProgressColumn):
+        """Made when it is shown: the speed is a sum over the last thousand steps."""
+
+        def render(self, task: parts.Task) -> Text:
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+    columns = (parts.MofNCompleteColumn(), Rate(), parts.TimeRemainingColumn())
+    known = columns if total is not None else (parts.TimeElapsedColumn(),)
+    words = parts.TextColumn("{task.description}")
+    with parts.Progress(words, parts.BarColumn(), *known, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(task, count)
 
 
 def shown(url: str) -> str:

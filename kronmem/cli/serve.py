@@ -159,4 +159,6 @@ def _path(db: str | None) -> str:
 
         return str(settings.default_file())
     found = options.database(db)
+    if found.path and Path(found.path).is_dir():  # it would start, and fail at every request
+        raise kronmem.ConfigError(f"{found.path} is a directory: --db {Path(found.path) / 'memory.db'}")
     return found.path or found.url

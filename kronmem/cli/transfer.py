@@ -21,8 +21,6 @@ from typing import NamedTuple, TextIO
 
 import typer
 from pydantic import BaseModel, Field, JsonValue, ValidationError
-from rich.console import Console
-from rich.progress import Progress
 
 from kronmem import (
     AgentInfo,
@@ -145,14 +143,6 @@ def _described(agent: AgentInfo) -> tuple[str | None, dict[str, JsonValue]]:
     return agent.description, {name: value for name, value in agent.metadata.items() if name != RESERVED}
 
 
-@contextmanager
-def _progress(label: str, total: int, *, hidden: bool = False) -> Generator[Callable[[int], None], None, None]:
-    """A bar on the terminal; nothing without one."""
-    with Progress(console=Console(stderr=True), disable=hidden or not sys.stderr.isatty()) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda count: bar.advance(task, count)
-
-
 # ── export ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -162,7 +152,7 @@ def write(agent: str | None, output: Path | None, url: str | None) -> None:
         agents = _chosen(client, agent)
         on_screen = output is None and sys.stdout.isatty()
         total = sum(one.memory_count for one in agents)
-        with _written(output) as out, _progress("Exporting", total, hidden=on_screen) as advance:
+        with _written(output) as out, printing.progress("Exporting", total, hidden=on_screen) as advance:
             memories, state = _export(client, agents, out, advance)
     if output is not None:
         more = f" and {state} of state" if state else ""
@@ -346,7 +336,7 @@ def store(source: str, agent: str | None, url: str | None, as_json: bool) -> Non
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read {source}: {error}") from None
         _address(client, export)
-        with _progress("Importing", len(export.memories)) as advance:
+        with printing.progress("Importing", len(export.memories)) as advance:
             work = Import(client, advance)
             with work.stoppable(len(export.memories)):
                 work.store(export)

@@ -108,7 +108,7 @@ def draft(
     return Draft(
         inputs.identifier(agent_id, "agent_id"),
         client_id,
-        inputs.checked_text(content, "content"),
+        inputs.content(content),
         inputs.memory_type(memory_type),
         inputs.session(session_id),
         inputs.ttl(ttl_days, ttl_seconds),

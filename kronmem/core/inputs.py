@@ -6,11 +6,14 @@ talk to: an argument that is accepted embedded is accepted by Kronvex too, and n
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import TypedDict, TypeVar, cast
 from urllib.parse import quote
 
@@ -22,6 +25,7 @@ from kronmem.models import Fill, Hit, Memory
 
 T = TypeVar("T")
 
+log = logging.getLogger("kronmem")
 _MOST_BITS = 14_000
 """Of a whole number: Python writes and reads at most 4,300 digits."""
 _WORD = re.compile(r"\w+")
@@ -33,18 +37,46 @@ def identifier(value: str, what: str) -> str:
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         raise InvalidInputError(f"{what} must be a string, not {_kind(value)}")
     if problem := rules.id_problem(value):
-        raise InvalidInputError(f"{what} {problem}")
+        first = ": a client's methods take the agent_id before the text" if what == "agent_id" and " " in value else ""
+        raise InvalidInputError(f"{what} {problem}{first}")
     return value
 
 
-def _kind(value: object) -> str:
+_MEANT = {
+    **dict.fromkeys(("add", "save", "write", "put", "insert", "add_memory"), "remember"),
+    **dict.fromkeys(("search", "query", "ask", "find", "retrieve"), "recall"),
+    **dict.fromkeys(("get_all", "list", "all", "get_memories"), "memories"),
+    "delete": "forget",
+    "remove": "forget",
+    "delete_all": "clear",
+    "reset": "clear",
+    "aclose": "close",
+}
+"""Methods by the names that other libraries have for them."""
+
+
+def no_attribute(owner: object, name: str) -> AttributeError:
+    """The error about a name that a client or its memory of an agent has not, with the one that was meant."""
+    hint = f": use .{_MEANT[name]}(…)" if name in _MEANT else ""
+    if name == "update_context":  # AutoGen asks for it in the middle of a run
+        hint = ": for AssistantAgent(memory=[…]) write KronMemory('my-agent') of kronmem.agentchat"
+    return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}{hint}")
+
+
+def _kind(value: object, what: str = "") -> str:
     """The type of a wrong argument, and the mistake behind it where one is likely."""
     name = type(value).__name__
+    if name in ("Memory", "Hit"):
+        return f"{name}: use its {'.memory.id' if name == 'Hit' else '.id'} or .content"
+    if name in ("AgentMemory", "AsyncAgentMemory"):
+        return f"{name}, which knows its agent already: use its .agent_id"
+    if isinstance(value, (bytes, int)):
+        return f"{name}: use {'.decode()' if isinstance(value, bytes) else 'str(…)'}"
     if name in ("coroutine", "async_generator"):
         return f"{name}: is an `await` missing?"
     if name in ("Client", "AsyncClient"):
         return f"{name}: pass the name of an agent here, and the client as client=, or use client.agent('my-agent')"
-    if isinstance(value, (dict, list)):
+    if isinstance(value, (dict, list)) and what == "content":
         return f"{name}: store it as text with json.dumps(…), or beside a text as metadata="
     return name
 
@@ -85,13 +117,23 @@ def fill(value: Fill) -> Fill:
 def checked_text(value: str, what: str, most: int = rules.MAX_CONTENT) -> str:
     """Accept text that every service can store."""
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise InvalidInputError(f"{what} must be a string, not {_kind(value)}")
+        raise InvalidInputError(f"{what} must be a string, not {_kind(value, what)}")
     if not value.strip():
         raise InvalidInputError(f"{what} must not be empty")
     if len(value) > most:
         raise InvalidInputError(f"{what} is {len(value)} characters long; at most {most} are allowed")
     if problem := rules.text_problem(value):
         raise InvalidInputError(f"{what} {problem}")
+    return value
+
+
+def content(value: str) -> str:
+    """Accept the text of a memory. The name of a type is none: an argument before it was left out, or two swapped."""
+    if checked_text(value, "content") in rules.MEMORY_TYPES:
+        raise InvalidInputError(
+            f"content is {value!r}, the name of a memory type: a client takes remember(agent_id, text, memory_type), "
+            "client.agent(id) takes remember(text, memory_type)"
+        )
     return value
 
 
@@ -107,7 +149,15 @@ def session(value: str | None) -> str | None:
 
 def memory_type(value: str) -> str:
     """Accept any type name, known or not, that fits the service's column."""
-    return checked_text(value, "memory_type", rules.MAX_TYPE)
+    _note_typo(checked_text(value, "memory_type", rules.MAX_TYPE))
+    return value
+
+
+@lru_cache(maxsize=100)
+def _note_typo(name: str) -> None:
+    """Log once that a type looks like a misspelt one: own types are allowed, and found by their exact name only."""
+    if name not in rules.MEMORY_TYPES and (near := get_close_matches(name, rules.MEMORY_TYPES, 1, 0.8)):
+        log.warning("memory_type %r is a type of your own: did you mean %r?", name, near[0])
 
 
 def optional_type(value: str | None) -> str | None:
@@ -193,7 +243,8 @@ def _local(value: datetime) -> datetime:
 def whole(value: int, what: str, least: int, most: int) -> int:
     """Accept a whole number within bounds; True and 3.0 are not numbers here."""
     if not isinstance(value, int) or isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise InvalidInputError(f"{what} must be a whole number, not {type(value).__name__}")
+        number = f": {what}={value}" if str(value).isdecimal() else ""
+        raise InvalidInputError(f"{what} must be a whole number, not {type(value).__name__}{number}")
     if not least <= value <= most:
         raise InvalidInputError(f"{what} must be from {least} to {most}, not {value}")
     return value
@@ -201,6 +252,11 @@ def whole(value: int, what: str, least: int, most: int) -> int:
 
 def limit(value: int, most: int) -> int:
     """Accept a limit that the service can honour; a larger one is refused, not cut in silence."""
+    if isinstance(value, str) and not value.isdecimal():  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise InvalidInputError(
+            "limit must be a whole number, not str: a client takes recall(agent_id, query, limit), client.agent(id) "
+            "takes recall(query, limit); a type goes in as memory_type="
+        )
     return whole(value, "limit", 1, most)
 
 
@@ -209,7 +265,7 @@ def threshold(value: float | None) -> float | None:
     if value is None:
         return None
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise InvalidInputError("threshold must be a number from 0 to 1")
+        raise InvalidInputError("threshold must be a number from 0 to 1, such as 0.3")
     return float(value)
 
 
@@ -239,7 +295,7 @@ def free_of_reserved(value: Mapping[str, JsonValue]) -> None:
 def agent_metadata(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """The same for an agent's, in which kronmem's own keys are listed and may be given back."""
     if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise InvalidInputError(f"metadata must be a mapping, not {type(value).__name__}")
+        raise InvalidInputError(f'metadata must be a mapping such as {{"source": "chat"}}, not {type(value).__name__}')
     budget = [rules.MAX_METADATA]
     return cast("dict[str, JsonValue]", json_value(dict(value), "metadata", budget))
 
@@ -267,7 +323,7 @@ def json_value(value: JsonValue, what: str, budget: list[int], depth: int = 0) -
         return {_key(k, what, budget): json_value(v, what, budget, depth + 1) for k, v in value.items()}
     if isinstance(value, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
         return [json_value(item, what, budget, depth + 1) for item in value]
-    raise InvalidInputError(f"{what} must be plain JSON, not {type(value).__name__}")
+    raise InvalidInputError(f"{what} must be plain JSON, not {type(value).__name__}: make it text, as str(…) does")
 
 
 def _key(key: str, what: str, budget: list[int]) -> str:

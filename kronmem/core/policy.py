@@ -47,6 +47,10 @@ def status_error(reply: Reply) -> StatusError:
     message = _message(reply)
     if 300 <= reply.status < 400:
         message = "the service redirects; redirects are never followed, so correct the url"
+    if reply.status == 401:
+        message += " Pass the service's key as api_key=, or set KRONMEM_API_KEY; for Kronvex KRONVEX_API_KEY."
+    if reply.status == 404 and has_no_route(reply):
+        message += ": no kronmem service, or not its root: the url has no path of the API"
     error = status_class(reply.status)(
         message,
         status=reply.status,

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from kronmem.agent_memory import AgentMemory
 from kronmem.api.rules import MAX_HITS
 from kronmem.async_agent_memory import AsyncAgentMemory
-from kronmem.async_state import AsyncState
 from kronmem.core import inputs
 from kronmem.errors import ConfigError, InvalidInputError
 from kronmem.state import State
@@ -82,8 +81,8 @@ def check_blocking(memory: AgentMemory) -> AgentMemory:
 
 def check_blocking_state(state: State) -> State:
     """Refuse the state of an `AsyncClient`, for the same reason."""
-    if isinstance(state, AsyncState):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
-        raise ConfigError("this needs a State, Client(…).state(…), not AsyncState")
+    if not isinstance(state, State):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may not be typed
+        raise ConfigError(f"this needs a State, Client(…).state('my-agent'), not {type(state).__name__}")
     return state
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias, TypedDict, TypeVar, get_args, 
 
 from pydantic import Field
 
+from kronmem.api import rules
 from kronmem.async_client import AsyncClient
 from kronmem.core import inputs
 from kronmem.errors import InvalidInputError, NotFoundError, UnsupportedError
@@ -98,9 +99,7 @@ DESCRIPTIONS: dict[ToolName, str] = {
     "forget": "Delete a note that is wrong or that the user wants gone.",
 }
 CONTENT = 'One sentence that can be understood alone: "Ada is vegan"'
-TYPES = (
-    *("fact", "preference", "decision", "context", "temporary", "interaction", "episodic", "semantic", "procedural"),
-)
+TYPES = rules.MEMORY_TYPES
 TYPE = ", ".join(TYPES[:-1]) + f" or {TYPES[-1]}"
 KEY = (
     'What it is about, if that has one value at a time ("home_city", "launch_date"): '

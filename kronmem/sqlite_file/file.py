@@ -523,7 +523,9 @@ def translated(path: str) -> Generator[None]:
     except OSError as error:
         if error.errno is None:  # raised by a signal handler, such as the TimeoutError of an alarm
             raise
-        raise StoreError(f"{path}: {error.strerror or error}", outage=True) from error
+        away = error.errno in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+        fix = "; name a directory that you may write to: KRONMEM_HOME, or Client(Path(…))" if away else ""
+        raise StoreError(f"{path}: {error.strerror or error}{fix}", outage=True) from error
 
 
 def is_busy(error: sqlite3.Error) -> bool:

@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from kronmem import Client, Retry
-from kronmem.cli.app import app
+from kronmem.cli.app import PAGES, app
 from kronmem.cli.doctor import lacking, mcp_mismatch, promised, trouble, versions
 from kronmem.cli.printing import shown
 from tests.cli.running import NOWHERE, run
@@ -85,7 +85,8 @@ def test_list_forget_clear_and_agents() -> None:
     assert "two" in run("list", "-a", "team").stdout
     assert run("forget", listed[0]["id"], "-a", "team").stdout == "Forgotten.\n"
     gone = run("forget", listed[0]["id"], "-a", "team")
-    assert (gone.exit_code, gone.stderr) == (1, "kronmem: 404: Memory not found\n")
+    hint = "`kronmem list --agent team` shows the ids."
+    assert (gone.exit_code, gone.stderr) == (1, f"{hint}\nkronmem: 404: Memory not found\n")
     assert run("agents").stdout == "      1  team\n"
     assert [agent["memory_count"] for agent in lines(run("agents", "--json", "--agent", "team"))[0]] == [1]
     assert lines(run("clear", "-a", "team", "--yes", "--json")) == [{"deleted": 1}]
@@ -374,7 +375,51 @@ def test_h_is_help_and_a_page_of_it_fits_a_screen(name: str) -> None:
     short, long = (CliRunner().invoke(app, [*name.split(), option], terminal_width=80) for option in ("-h", "--help"))
     assert (short.exit_code, short.stdout) == (0, long.stdout)
     assert len(short.stdout.splitlines()) <= 40
+    assert not name or name in ("state", "outbox") or f"Example: kronmem {name}" in short.stdout
     assert max(map(len, short.stdout.splitlines())) <= 80
+
+
+MEMORY = (
+    "content id agent_id memory_type session_id tags metadata created_at updated_at said_at expires_at pinned role key "
+    "superseded_by access_count"
+)
+
+
+def documented(name: str) -> set[str]:
+    """The keys that the help page of a command names."""
+    shape = PAGES[name][1].replace("a memory's fields", MEMORY.replace(" ", ", "))
+    found = re.fullmatch(r"\[?\{(.*?)\}\]?( a line)?", re.sub(r": \[.*?\]", "", shape))
+    assert found, shape
+    return set(found[1].split(", "))
+
+
+def test_the_json_of_each_command_has_the_shape_of_its_help_page(tmp_path: Path) -> None:
+    def shape(name: str, *words: str, code: int = 0, stdin: str | None = None) -> Any:
+        ended = run(*name.split(), *words, "--json", stdin=stdin)
+        assert ended.exit_code == code, ended.output
+        said = lines(ended)[0]
+        one = said[0] if isinstance(said, list) else said
+        named = documented(name)
+        assert named - {"…"} <= set(one) if "…" in named else named == set(one), name
+        return one
+
+    agent, away = ("-a", "team"), ("--url", NOWHERE)
+    kept = shape("remember", "Deploys happen on Tuesdays", *agent, "--session", "s")["id"]
+    assert shape("recall", "when do we deploy?", *agent)["id"] == kept
+    assert "explanation" in lines(run("recall", "when do we deploy?", *agent, "--explain", "--json"))[0][0]
+    for words in (("list",), ("context",), ("update", kept, "Deploys happen on Mondays"), ("history", kept)):
+        shape(*words, *agent)
+    for words in (("agents",), ("sessions", *agent), ("state set", "k", "1", *agent), ("state delete", "k", *agent)):
+        shape(*words)
+    shape("import", stdin=run("export").stdout)
+    for words in (("forget", kept, *agent), ("clear", *agent, "--yes"), ("erase", *agent, "--yes")):
+        shape(*words)
+    run("remember", "waits", *agent, *away)
+    waiting = shape("outbox list", *away)["id"]
+    for name in ("outbox retry", "outbox adopt"):
+        shape(name, *away)
+    shape("outbox flush", *away, code=3)
+    shape("outbox drop", waiting, "--yes", *away)
 
 
 def test_a_help_page_loads_no_client() -> None:

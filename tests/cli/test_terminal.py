@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import sqlite3
 import subprocess
@@ -96,6 +97,25 @@ def stored(path: Path) -> int:
         return 0
     finally:
         db.close()
+
+
+@pytest.mark.parametrize("words", [("import", "{file}"), ("export", "-o", "{file}"), ("clear", "-a", "a", "--yes")])
+def test_progress_is_shown_on_a_terminal_only(words: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "some.jsonl"
+    file.write_text("".join(f'{{"agent_id": "a", "content": "memory {n}"}}\n' for n in range(300)))
+    with Client() as client:
+        client.remember("a", "tea at five")
+    command = [*COMMAND, *(word.format(file=file) for word in words)]
+    ours, its = pty.openpty()
+    shown = subprocess.run(command, stdout=subprocess.PIPE, stderr=its, env={**os.environ, "TERM": "xterm"})
+    os.close(its)
+    assert (shown.returncode, shown.stdout.count(b"\n")) == (0, 0 if words[0] == "export" else 1)
+    bar = os.read(ours, 100_000)
+    os.close(ours)
+    assert re.search(rb"\d/(\d+|\?)|0:00:00", bar)
+    piped = subprocess.run(command, capture_output=True, text=True)
+    assert "\x1b" not in piped.stderr
+    assert piped.stderr.count("\n") <= 1
 
 
 def test_the_version_needs_no_extra() -> None:
