@@ -214,7 +214,7 @@ WORDS = _words(
     "took gave quit left sold scrapped cancelled canceled abandoned stopped dropped ditched retired "
     "skipped gone longer anymore instead joined hired promoted started married divorced engaged cut "
     "raised lowered extended postponed increased reduced shifted rescheduled delayed actually rather "
-    "correction new gezogen umgezogen"
+    "correction new now gezogen umgezogen"
 )
 """Words of a change."""
 CUES = frozenset(map(terms.stem, WORDS))
