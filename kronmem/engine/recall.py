@@ -324,14 +324,14 @@ class _Surroundings:
         """Those that the caller does not have, in these or nearly these words."""
         return (row for row in found if row.number not in self._known and not self._repeats(row))
 
-    def current(self, notes: Sequence[Row]) -> list[tuple[Row, bool]]:
-        """The notes, each behind a later one that replaces it, and then marked; gone if the caller has that one."""
+    def current(self, notes: Sequence[Row]) -> list[Row]:
+        """The notes, each given up for a later one that replaces it."""
         if (changes := self._codes.changes) is not None:
             changes.catch_up(self._rows, self._space, self._now)
         found = [(Score(row.number, index.place(row.number, 0, 0), 0.0, 0.0, 1.0), row) for row in notes]
         within = self._rows.matching(self._space, self._only) if self._only != EVERYTHING else None
         ordered = succession.arranged(self._rows, self._space, found, found, changes, self._now, within, self._known)
-        return [(row, earlier) for _, row, earlier in ordered]
+        return [row for _, row, earlier in ordered if not earlier]
 
     def _repeats(self, row: Row) -> bool:
         if not self._known or not (alike := self._codes.alike(row.number, self._known)):
@@ -353,12 +353,10 @@ def _with_standing(around: _Surroundings, hits: Sequence[FoundRow], limit: int, 
     """Standing notes first, then the hits; where there is room for one of both only, half of it is the hits'."""
     answered = {hit.row.number: hit for hit in hits}
     notes = around.current(list(around.unknown(_standing_notes(around))))
-    numbers = {row.number for row, _ in notes}
+    numbers = {row.number for row in notes}
     others = [hit for hit in hits if hit.row.number not in numbers]
     notes = notes[: limit - min(len(others), limit // 2)]
-    standing = [
-        replace(answered.get(row.number) or filler(row, now), standing=True, earlier=earlier) for row, earlier in notes
-    ]
+    standing = [replace(answered.get(row.number) or filler(row, now), standing=True) for row in notes]
     return [*standing, *others][:limit]
 
 

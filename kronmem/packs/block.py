@@ -18,9 +18,9 @@ def render_block(hits: Sequence[Hit], source: str, *, named: bool = False) -> st
 
 STANDING_PLACES = 5
 """So many more hits are asked for than a block shows: as many as there may be standing notes."""
-SHARE = 0.3
-"""A hit that is less similar than this share of the best one is left out of a block: it is in every prompt that comes
-after, and of those weak ones one in ten is what a turn needs."""
+FAINT, SHARE = 0.15, 0.25
+"""A block stands in a prompt unasked: without a hit at least that similar it shows the standing notes alone, and what has
+less than this share of the best one's similarity is left out."""
 
 
 def places(limit: int) -> int:
@@ -37,7 +37,8 @@ def fitting(hits: Sequence[Hit], limit: int, *, weak: bool = False) -> list[Hit]
     standing = [hit for hit in hits if hit.standing]
     others = [hit for hit in hits if not hit.standing]
     found = [hit for hit in others if hit.similarity][: max(1, limit - bool(standing))]
-    least = 0.0 if weak else SHARE * max((hit.similarity for hit in found), default=0.0)
+    best = max((hit.similarity for hit in found), default=0.0)
+    least = 0.0 if weak else SHARE * best if best >= FAINT else 1.0
     shown = {hit.memory.id for hit in found if hit.similarity >= least}
     return [*standing, *(hit for hit in others if not hit.similarity or hit.memory.id in shown)]
 
