@@ -56,7 +56,7 @@ _DAYS = frozenset(
         *("lunes", "martes", "miercoles", "jueves", "viernes", "sabado", "domingo"),
     )
 )
-_SHORT_DAYS = frozenset("mon tue tues wed thu thur thurs fri sat".split())
+_SHORT_DAYS = frozenset(("mon", "tue", "tues", "wed", "thu", "thur", "thurs", "fri", "sat"))
 _MONTHS = frozenset(
     (
         *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
@@ -342,7 +342,7 @@ def replaces(later: Statement, earlier: Statement) -> bool:
 
 
 def _noted(later: Statement, new: Clause, old: Clause) -> bool:
-    """Whether one is a bare value of the other's kind, noted behind the name that the other is about: "Kim: Fri now"."""
+    """Whether one is a bare value of the other's kind, behind the name that the other is about: "Kim: Friday now"."""
     named = later.cued and bool(later.person) and later.person not in ("self", "") and later.person == old.person
     kinds = _kinds(new.words) & _kinds(old.words) - {"number"} if named and len(later.clauses) == 1 else set[str]()
     return bool(kinds) and _only_values(new.words) and not (old.many or old.event or set(new.words) <= set(old.words))
@@ -663,7 +663,7 @@ def _measures(plain: str) -> frozenset[tuple[str, str]]:
 def _kinds(value: Sequence[str]) -> set[str]:
     """Which kinds of number or time a value holds."""
     found: set[str] = set()
-    for word in (part for word in value for part in re.split(r"[+/&]", word) if part):
+    for word in (part for one in value for part in re.split(r"[+/&]", one) if part):
         if word in _DAYS or word in _SHORT_DAYS or word.rstrip("s") in _DAYS:
             found.add("day")
         elif word in _MONTHS and (len(value) > 1 or word != "may"):

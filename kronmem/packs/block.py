@@ -19,8 +19,8 @@ def render_block(hits: Sequence[Hit], source: str, *, named: bool = False) -> st
 STANDING_PLACES = 5
 """So many more hits are asked for than a block shows: as many as there may be standing notes."""
 FAINT, SHARE = 0.15, 0.25
-"""A block stands in a prompt unasked: without a hit at least that similar it shows the standing notes alone, and what has
-less than this share of the best one's similarity is left out."""
+"""A block stands in a prompt unasked: without a hit at least that similar it shows the standing notes alone, and what
+has less than this share of the best one's similarity is left out."""
 
 
 def places(limit: int) -> int:
