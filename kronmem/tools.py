@@ -339,7 +339,7 @@ def _listed(hits: list[Hit], shown: ShownIds) -> str:
 
 def _line(number: int, hit: Hit, labels: list[str], text: str) -> str:
     similarity = [] if hit.standing else [f"similarity {hit.similarity:.2f}"]
-    details = ", ".join([*map(_label, labels), *similarity, f"id {_id(hit.memory)}"])
+    details = ", ".join([*map(_label, [hit.memory.memory_type, *labels]), *similarity, f"id {_id(hit.memory)}"])
     return f"{number}. [{details}] {' '.join(text.split())}"
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from kronmem import AgentMemory, Hit
 from kronmem.autogen.classic import Agent, ConversableAgent
 from kronmem.autogen.messages import Message, question, text
-from kronmem.packs.block import fence_context, render_block
+from kronmem.packs.block import fence_context, fitting, places, render_block
 from kronmem.packs.deadlines import LogOnce, attempt, bounded_thread, is_cold, load_engine
 from kronmem.packs.memory import recall_beside
 from kronmem.packs.no_echo import Echoes, Prompt, recall_fresh
@@ -159,9 +159,10 @@ class RecallHook:
 
     def _recall(self, memory: AgentMemory, asked: str, messages: list[Message]) -> str:
         def ask(exclude: list[str]) -> list[Hit]:
-            return recall_beside(memory, self._read_from, asked, self._limit, exclude)
+            return recall_beside(memory, self._read_from, asked, places(self._limit), exclude)
 
-        hits = recall_fresh(ask, self._echoes, memory.agent_id, self._prompt(memory, messages))
+        found = recall_fresh(ask, self._echoes, memory.agent_id, self._prompt(memory, messages))
+        hits = fitting(found, self._limit)
         named = any(one != memory.agent_id for one in self._read_from)
         # AutoGen executes fenced code found in the messages of an agent that may run code: a memory is never run.
         return render_block(hits, memory.agent_id, named=named).replace("```", "'''")

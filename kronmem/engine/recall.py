@@ -324,6 +324,15 @@ class _Surroundings:
         """Those that the caller does not have, in these or nearly these words."""
         return (row for row in found if row.number not in self._known and not self._repeats(row))
 
+    def current(self, notes: Sequence[Row]) -> list[Row]:
+        """The notes, each given up for a later one that replaces it."""
+        if (changes := self._codes.changes) is not None:
+            changes.catch_up(self._rows, self._space, self._now)
+        found = [(Score(row.number, index.place(row.number, 0, 0), 0.0, 0.0, 1.0), row) for row in notes]
+        within = self._rows.matching(self._space, self._only) if self._only != EVERYTHING else None
+        ordered = succession.arranged(self._rows, self._space, found, found, changes, self._now, within, self._known)
+        return [row for _, row, earlier in ordered if not earlier]
+
     def _repeats(self, row: Row) -> bool:
         if not self._known or not (alike := self._codes.alike(row.number, self._known)):
             return False
@@ -343,7 +352,7 @@ def fill_context(
 def _with_standing(around: _Surroundings, hits: Sequence[FoundRow], limit: int, now: float) -> list[FoundRow]:
     """Standing notes first, then the hits; where there is room for one of both only, half of it is the hits'."""
     answered = {hit.row.number: hit for hit in hits}
-    notes = list(around.unknown(_standing_notes(around)))
+    notes = around.current(list(around.unknown(_standing_notes(around))))
     numbers = {row.number for row in notes}
     others = [hit for hit in hits if hit.row.number not in numbers]
     notes = notes[: limit - min(len(others), limit // 2)]

@@ -56,6 +56,7 @@ _DAYS = frozenset(
         *("lunes", "martes", "miercoles", "jueves", "viernes", "sabado", "domingo"),
     )
 )
+_SHORT_DAYS = frozenset(("mon", "tue", "tues", "wed", "thu", "thur", "thurs", "fri", "sat"))
 _MONTHS = frozenset(
     (
         *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
@@ -97,7 +98,7 @@ _BECOMES = re.compile(
     r"\b(?:(?:has|have|had|was|were|is|are|got|gets|been|being|now|just|already|will be) )*"
     r"(?:moved|changed|cut|raised|lowered|extended|postponed|increased|reduced|shifted|pushed|rescheduled|relocated"
     r"|delayed"
-    r"|slipped|went|gone|rose|fell|dropped|grew|brought|set|switched|updated|bumped|put)"
+    r"|slipped|went|gone|goe?s?(?= (?:up |down )?to \d)|rose|fell|dropped|grew|brought|set|switched|updated|bumped|put)"
     r"(?: back| up| down| out| forward| over| on)* (?:to|until|till|from \S+(?: \S+)? to)\b"
     r"|\b(?:is|are|am|'m|was set|will be|shall be|becomes|became|goes|costs?|is called|is named|are called|equals"
     r"|amounts to)\b(?: called\b| named\b)?"
@@ -161,7 +162,7 @@ _OVER = tuple(
         r"|dead|scrapped|cancel?led|deprecated"
         r"|switched off|shut down|discontinued|retired|outdated|sold|broken up|dropped|out)\b",
         r"\binstead of (?:the |my |our )?(?P<old>[\w'.+#-]+(?: \w+)?)",
-        r"\bnot (?:the )?(?P<old>[\w'.+#-]+)$",
+        r"\bnot (?:the )?(?P<old>[\w'.:+#-]+)$",
         r"\brather than (?P<old>[\w'.+#-]+)",
         r"\b(?P<old>[\w'.-]+) (?:has )?(?:left|quit|retired|resigned)$",
         r"\b(?P<old>[a-z]+ \d[\w.-]*) is now\b",
@@ -213,7 +214,7 @@ WORDS = _words(
     "took gave quit left sold scrapped cancelled canceled abandoned stopped dropped ditched retired "
     "skipped gone longer anymore instead joined hired promoted started married divorced engaged cut "
     "raised lowered extended postponed increased reduced shifted rescheduled delayed actually rather "
-    "correction new gezogen umgezogen"
+    "correction new now gezogen umgezogen"
 )
 """Words of a change."""
 CUES = frozenset(map(terms.stem, WORDS))
@@ -262,7 +263,7 @@ _DID = re.compile(
 )
 _TURNED = re.compile(
     r"\b(?:moved|changed|cut|raised|lowered|extended|postponed|increased|reduced|shifted|pushed|rescheduled"
-    r"|relocated|delayed)\b"
+    r"|relocated|delayed|goe?s?(?= (?:up |down )?to \d))\b"
 )
 _TIMES = frozenset(
     map(terms.stem, _words("today yesterday last week month year day now new finally since time morning evening"))
@@ -336,7 +337,15 @@ def replaces(later: Statement, earlier: Statement) -> bool:
         or _measured_anew(later, earlier)
         or _of_another_kind(later, earlier)
         or any(_denied(new, old) for new in later.clauses for old in earlier.clauses)
+        or any(_noted(later, new, old) for new in later.clauses for old in earlier.clauses)
     )
+
+
+def _noted(later: Statement, new: Clause, old: Clause) -> bool:
+    """Whether one is a bare value of the other's kind, behind the name that the other is about: "Kim: Friday now"."""
+    named = later.cued and bool(later.person) and later.person not in ("self", "") and later.person == old.person
+    kinds = _kinds(new.words) & _kinds(old.words) - {"number"} if named and len(later.clauses) == 1 else set[str]()
+    return bool(kinds) and _only_values(new.words) and not (old.many or old.event or set(new.words) <= set(old.words))
 
 
 def _held_by_another(new: Clause, old: Clause) -> bool:
@@ -352,16 +361,18 @@ def _same_person(one: str, other: str) -> bool:
 
 
 def _other_value(new: Clause, old: Clause) -> bool:
-    if new.many or old.many or not new.words or not old.words or new.words == old.words:
+    if new.many or not new.words or not old.words or new.words == old.words:
         return False
     if not _same_person(new.person, old.person) or new.negated or old.negated:
         return False
-    if new.value and old.value and _one_subject(new, old):
+    if not old.many and new.value and old.value and _one_subject(new, old):
         return _differ(new, old) or (bool(_FOREIGN & set(new.words)) and _one_segment_differs(new, old))
     if new.cued and new.subject and "self" not in new.subject and new.subject <= old.content and not old.event:
         kinds = _kinds(new.value) & _kinds(old.words)
         if kinds - {"number", "colour"} and not set(new.value) <= set(old.words):
             return True
+    if old.many:
+        return False
     return _one_segment_differs(new, old) or (sorted(new.words) == sorted(old.words) and "prefers" in new.words)
 
 
@@ -381,7 +392,8 @@ def _differ(new: Clause, old: Clause) -> bool:
     if set(new.value) == set(old.value) or max(len(new.value), len(old.value)) > _VALUE or new.event or old.event:
         return False
     if kinds := _kinds(new.value) & _kinds(old.value):
-        return "number" not in kinds or bool(kinds - {"number"}) or _same_unit(new.value, old.value)
+        bare = new.changed and all(word[0].isdigit() for word in new.value)  # the unit goes without saying
+        return bare or "number" not in kinds or bool(kinds - {"number"}) or _same_unit(new.value, old.value)
     if new.person and new.subject <= {"self", terms.stem(new.person)}:  # a person is many things
         return new.cued and not (_kinds(new.value) or _kinds(old.value)) and _closeness(new.value, old.value) >= _CLOSE
     if _kinds(new.value) or _kinds(old.value):
@@ -626,7 +638,7 @@ def _over(part: str) -> Iterator[frozenset[str]]:
             over = frozenset(
                 stem for stems in named for at, stem in enumerate(stems[:2]) if not at or stem[0].isdigit()
             )
-            if any(not stem[0].isdigit() or ":" in stem for stem in over) and all(named) and not over & _NO_THING:
+            if any(not stem[0].isdigit() or ":" in stem for stem in over) and all(named) and not over <= _NO_THING:
                 yield over
 
 
@@ -652,8 +664,8 @@ def _measures(plain: str) -> frozenset[tuple[str, str]]:
 def _kinds(value: Sequence[str]) -> set[str]:
     """Which kinds of number or time a value holds."""
     found: set[str] = set()
-    for word in value:
-        if word in _DAYS or word.rstrip("s") in _DAYS:
+    for word in (part for one in value for part in re.split(r"[+/&]", one) if part):
+        if word in _DAYS or word in _SHORT_DAYS or word.rstrip("s") in _DAYS:
             found.add("day")
         elif word in _MONTHS and (len(value) > 1 or word != "may"):
             found.add("date")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kronmem.engine import rivals, terms
 from kronmem.engine.ranking import Score, statement
-from kronmem.engine.rivals import Statement
+from kronmem.engine.rivals import Clause, Statement
 from kronmem.engine.store import PLACE_BITS, Reader, Row, Space
 
 MOST = 2000
@@ -90,15 +90,20 @@ def _news(rows: Reader, space: Space, last: int) -> list[int]:
 def _change(content: str) -> Statement | None:
     told = rivals.read(content)
     news = told and (
-        told.over or told.changed or any(told.becomes) or told.turns or any(c.changed for c in told.clauses)
+        told.over or told.changed or any(told.becomes) or told.turns or any(_has_news(c) for c in told.clauses)
     )
     return told if news else None
 
 
+def _has_news(clause: Clause) -> bool:
+    """Whether a clause gives a thing a value that is said to be new: "was cut to", "the goal is 20 now"."""
+    return clause.changed or (clause.cued and bool(clause.value) and not clause.person)
+
+
 def _words_of(told: Statement) -> set[str]:
     """The words by which the statement that it replaces is found."""
-    found = {stem for stems in (*told.over, *told.changed) for stem in stems}
-    found |= {stem for clause in told.clauses if clause.changed for stem in clause.subject}
+    found = {terms.stem(word) for stems in (*told.over, *told.changed) for stem in stems for word in terms.tokens(stem)}
+    found |= {stem for clause in told.clauses if _has_news(clause) for stem in clause.subject}
     found |= {terms.stem(noun) for _, noun in told.pairs} if told.turns else set()
     return found | {state for state, becomes in zip(_STATES, told.becomes, strict=True) if becomes}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kronmem.api.rules import MAX_HITS
 from kronmem.models import Hit
 from kronmem.packs.message_log import UNSTORABLE
 from kronmem.text.fence import fence, is_fenced, render_hits, without_fences
@@ -13,6 +14,33 @@ from kronmem.text.fence import named as fence_named
 def render_block(hits: Sequence[Hit], source: str, *, named: bool = False) -> str:
     """Write hits as one fenced block of bounded size; "" without hits. With `named` each names its agent."""
     return render_hits([fence_named(hit) for hit in hits] if named else hits, source=source)
+
+
+STANDING_PLACES = 5
+"""So many more hits are asked for than a block shows: as many as there may be standing notes."""
+FAINT, SHARE = 0.15, 0.25
+"""A block stands in a prompt unasked: without a hit at least that similar it shows the standing notes alone, and what
+has less than this share of the best one's similarity is left out."""
+
+
+def places(limit: int) -> int:
+    """How many hits to ask for, so that `limit` of them can be others than standing notes."""
+    return min(limit + STANDING_PLACES, MAX_HITS)
+
+
+def fitting(hits: Sequence[Hit], limit: int, *, weak: bool = False) -> list[Hit]:
+    """The hits that a block shows: the standing notes, which take one place together, and the best of the others.
+
+    `weak` keeps those that are far behind the best one, for callers with a threshold of their own. What is listed
+    because its time was asked for has no similarity, and stays.
+    """
+    standing = [hit for hit in hits if hit.standing]
+    others = [hit for hit in hits if not hit.standing]
+    found = [hit for hit in others if hit.similarity][: max(1, limit - bool(standing))]
+    best = max((hit.similarity for hit in found), default=0.0)
+    least = 0.0 if weak else SHARE * best if best >= FAINT else 1.0
+    shown = {hit.memory.id for hit in found if hit.similarity >= least}
+    return [*standing, *(hit for hit in others if not hit.similarity or hit.memory.id in shown)]
 
 
 def fence_context(text: str, source: str) -> str:

@@ -12,7 +12,7 @@ import anyio
 
 from kronmem.errors import DeadlineError
 from kronmem.models import Hit
-from kronmem.packs.block import as_question
+from kronmem.packs.block import as_question, fitting, places
 from kronmem.packs.capture import AsyncCapture, CaptureOption, Utterance, capture_rules
 from kronmem.packs.checks import check_capture, check_limits, check_ttl_days
 from kronmem.packs.deadlines import LogOnce, bounded_async, load_engine_for, warm_up
@@ -110,9 +110,10 @@ async def recall_for_turn(
     """The hits of one turn: the profile and the memories that fit the question, without those in the prompt."""
 
     async def recall(exclude: list[str]) -> list[Hit]:
-        return await memory.recall(question, limit, exclude=exclude, fill="profile", threshold=threshold)
+        return await memory.recall(question, places(limit), exclude=exclude, fill="profile", threshold=threshold)
 
-    return await recall_fresh_async(recall, echoes, memory.agent_id, prompt)
+    hits = await recall_fresh_async(recall, echoes, memory.agent_id, prompt)
+    return fitting(hits, limit, weak=threshold is not None)
 
 
 class TimeBudget:

@@ -40,8 +40,7 @@ def find(query: str, now: datetime) -> TimeRange | None:
             except (ValueError, OverflowError):  # 31 June, 9,999,999 weeks ago
                 continue
             if since < until and since <= now and since.year >= _OLDEST:
-                rest = f"{text[: match.start()]} {text[match.end() :]}"
-                return TimeRange(since, until, alone=_asks_for_all(rest), dated=dated)
+                return TimeRange(since, until, alone=_asks_for_all(text, *match.span()), dated=dated)
     return None
 
 
@@ -128,6 +127,11 @@ def _years_ago(years: int) -> Meaning:
     return lambda _found, now: (_first(now, now.year - years, 1), _first(now, now.year - years + 1, 1))
 
 
+def _ever(_match: Match, now: datetime) -> Range:
+    """The conversation before this one, whenever that was: the newest of all."""
+    return _midnight(now).replace(year=_OLDEST, month=1, day=2), now + _DAY
+
+
 def _count(match: Match) -> int:
     word = match["n"]
     return int(word) if word.isdigit() else _NUMBERS[word]
@@ -196,6 +200,7 @@ _DATE: _Patterns = (
     (r"(?P<year>(?:19|20)\d\d)-(?P<number>\d\d)-(?P<day>\d\d)\b", _date),
     (r"(?P<day>\d{1,2})\.(?P<number>\d{1,2})\.(?P<year>(?:19|20)\d\d)?(?!\d)", _date),
 )
+_STOP = r"(?=\s*(?:[.!?]|$))"
 _DISTANT: _Patterns = (
     (r"(?:the day before yesterday|vorgestern)", _days_ago(2)),
     (r"last night|yesterday night|gestern nacht|gestern abend", _last_night),
@@ -216,6 +221,8 @@ _DISTANT: _Patterns = (
     (r"this month|diesen monat", _months_ago(0)),
     (r"last year|letztes jahr", _years_ago(1)),
     (r"this year|dieses jahr", _years_ago(0)),
+    (rf"(?:where (?:were|are) we(?: at)?|where did (?:we|i) (?:leave off|stop)){_STOP}", _ever),
+    (rf"(?:what were we (?:doing|working on)|wo (?:waren|sind) wir(?: stehen ?geblieben)?){_STOP}", _ever),
     (r"(?:over |at |on |during )?(?:the |last )?weekend|(?:letztes|am) wochenende", _weekend),
     (rf"(?:on|last|this past|this|am|letzten) {_W}(?: {_PART})?", _weekday),
 )
@@ -240,7 +247,8 @@ _PATTERNS = [
 ]
 
 _HINT = re.compile(
-    r"\d|\b(?:to(?:day|night)|yesterday|ago|morning|afternoon|evening|night|week|weekend|days?|hours?|minutes?"
+    r"\d|where (?:were|are|did) |what were we |wo (?:waren|sind) wir"
+    r"|\b(?:to(?:day|night)|yesterday|ago|morning|afternoon|evening|night|week|weekend|days?|hours?|minutes?"
     r"|months?|years?|past|heute|gestern"
     rf"|vorgestern|woche|wochen|wochenende|tagen|stunden|monat|monaten|jahr|{'|'.join(_WEEKDAY)}|{'|'.join(_MONTH)})\b|weeks"
 )
@@ -404,11 +412,25 @@ _ASKING = frozenset(
             "gab",
             "neues",
             "wurde",
+            "open",
+            "left",
+            "pending",
+            "unfinished",
+            "still",
+            "offen",
+            "noch",
         ),
     )
 )
 
 
-def _asks_for_all(rest: str) -> bool:
-    words = re.findall(r"[^\W_]+", rest.replace("'", ""))
-    return all(word in _ASKING for word in words)
+_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+def _asks_for_all(text: str, start: int, end: int) -> bool:
+    """Whether the sentence of the range asks for nothing else, and no other sentence asks."""
+    bounds = [0, *(stop.end() for stop in _END.finditer(text)), len(text)]
+    first = max(at for at in bounds if at <= start)
+    last = min(at for at in bounds if at >= end)
+    words = re.findall(r"[^\W_]+", f"{text[first:start]} {text[end:last]}".replace("'", ""))
+    return "?" not in text[:first] + text[last:] and all(word in _ASKING for word in words)

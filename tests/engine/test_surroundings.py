@@ -84,6 +84,12 @@ def test_standing_notes_pass_the_filter_and_are_left_out_when_they_are_known(cal
     assert texts(inside) == ["Prefers tea"]
 
 
+def test_a_standing_note_gives_way_to_a_later_one_that_replaces_it(call: Caller) -> None:
+    call.remember("The editor uses dark mode.", memory_type="preference")
+    call.remember("I switched to light mode in the editor.")
+    assert texts(asked(call, "zebra", fill="profile")) == ["I switched to light mode in the editor."]
+
+
 WHO = (
     *("Who am I?", "What do you know about me?", "Do you remember me?", "Tell me about myself", "about the user"),
     *("Do you know who I am?", "hi, what have you learned about me so far?", "Who is the user?", "Have we met before?"),

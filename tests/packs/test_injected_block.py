@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kronmem import Hit, InvalidInputError, Memory
-from kronmem.packs.block import MAX_QUESTION_CHARS, as_question, clean_words, fence_context, is_block, render_block
+from kronmem.packs.block import (
+    MAX_QUESTION_CHARS,
+    as_question,
+    clean_words,
+    fence_context,
+    fitting,
+    is_block,
+    render_block,
+)
 from kronmem.packs.checks import check_limits, check_prefix, check_read_from
 from kronmem.text.fence import MAX_BLOCK_CHARS
 
@@ -22,6 +30,34 @@ def test_five_long_memories_fit_and_a_hundred_are_bounded() -> None:
     assert len(block) <= MAX_BLOCK_CHARS
     assert block.count("(fact)") == 5
     assert block.endswith("</memory>")
+
+
+def found(*similarities: float, standing: int = 0) -> list[Hit]:
+    notes = [Hit(memory=Memory(id=f"s{n}", agent_id="ada", content="x"), standing=True) for n in range(standing)]
+    others = enumerate(similarities)
+    return [
+        *notes,
+        *(Hit(memory=Memory(id=f"h{n}", agent_id="ada", content="x"), similarity=value) for n, value in others),
+    ]
+
+
+def test_standing_notes_take_one_place_together_and_weak_hits_none() -> None:
+    assert [hit.memory.id for hit in fitting(found(0.9, 0.8, 0.7, standing=4), 3)] == [
+        "s0",
+        "s1",
+        "s2",
+        "s3",
+        "h0",
+        "h1",
+    ]
+    assert len(fitting(found(0.9, 0.8, 0.7, standing=4), 1)) == 5
+    assert len(fitting(found(0.8, 0.3, 0.1), 5)) == 2
+    assert len(fitting(found(0.14, 0.1, standing=1), 5)) == 1
+    assert len(fitting(found(0.14, 0.1), 5, weak=True)) == 2
+
+
+def test_what_is_listed_for_its_time_is_shown_whole() -> None:
+    assert len(fitting(found(*[0.0] * 7, standing=1), 5)) == 8
 
 
 def test_a_block_is_told_from_other_text() -> None:

@@ -57,4 +57,12 @@ def test_what_names_no_range_is_none(question: str) -> None:
 
 def test_a_question_with_nothing_else_asks_for_the_whole_range() -> None:
     alone = [question for question in RANGES if (found := find(question, NOW)) and found.alone]
+    greeted = (
+        "Morning! What did we do yesterday?",
+        "Hi, where were we?",
+        "Ada here. What did we decide? I mean yesterday.",
+    )
+    ranges = [find(question, NOW) for question in greeted]
+    assert [found is not None and found.alone for found in ranges] == [True, True, False]
+    assert find("Where are we going for lunch?", NOW) is None
     assert {*RANGES} - {*alone} == {"What did I say about the budget this week?", "What did I eat last weekend?"}
