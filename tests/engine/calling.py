@@ -64,7 +64,8 @@ class Caller:
         return [result["memory"]["content"] for result in reply["results"]]
 
     def hits(self, query: str, **fields: object) -> list[Any]:
-        hits: list[Any] = self("POST", "recall", {"query": query, **fields})[1]["results"]
+        ours = {"kronmem": {"exclude": fields.pop("exclude")}} if "exclude" in fields else {}
+        hits: list[Any] = self("POST", "recall", {"query": query, **fields, **ours})[1]["results"]
         return hits
 
     def contents(self, **query: str) -> list[str]:

@@ -249,8 +249,8 @@ class Engine(RuleBasedStateMachine):
     def recall(self, owner: str, agent: str, session: str | None, word: str, tag: str | None, picks: set[int]) -> None:
         # Of any agent: ids of others are unknown here, and ignored.
         known = [self.known[pick] for pick in picks if pick < len(self.known)]
-        exclude = {"exclude": [one.id for one in known]}
-        fields = {"session_id": session, "tags": [tag] if tag else [], "limit": 100, "threshold": 0, "kronmem": exclude}
+        fields = {"session_id": session, "tags": [tag] if tag else [], "limit": 100, "threshold": 0}
+        fields["exclude"] = [one.id for one in known]
         hits = self.caller(owner, agent).hits(word, **fields)
         found = {h["memory"]["id"] for h in hits}
         asked = [
