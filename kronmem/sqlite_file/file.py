@@ -311,6 +311,7 @@ class SqliteFile:
             if connection is not None:
                 connection.close()
             self._door.inside.pop(visit, None)
+            self._door.left()  # one that waits is to find the store closed now, not at its deadline
 
     def close_at_rest(self, timeout: float) -> bool:
         """Close once no other thread is inside; False, and open as before, if one stays for longer.
