@@ -25,7 +25,6 @@ user: When is the launch? We decided to send invitations by post.
 planner: The date is in our memory now.
 writer: ['The launch is on the 12th of May']
 writer: Save the date!
-planner: ['The launch is on the 12th of May']
 planner: Noted for myself.
 writer: 12th of May it is.
 facts kept of the run: 1

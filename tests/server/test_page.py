@@ -271,6 +271,7 @@ def test_back_and_forward_walk_through_agents_questions_filters_and_open_memorie
     opened(window, unlocked)
     listed(window, 4)
     ask(window, "which database do we use?")
+    window.wait("location.hash.includes('q=')")
     window.choose("#type", "fact")
     window.wait("location.hash.includes('type=fact')")
     window.click("#list li:first-child .details")

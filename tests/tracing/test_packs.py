@@ -69,7 +69,8 @@ async def test_a_turn_is_one_tree_down_to_the_store(framework: str, recorder: Re
     paths = [path(one, spans) for one in ours]
     recall = ["search_memory", f"POST {AGENT}/recall", "search_memory"]
     remember = ["create_memory", f"POST {AGENT}/remember", "create_memory"]
-    assert [turn, *recall] in paths
+    # AG2 recalls at the first call of the model, whose events are the prompt.
+    assert [turn, *(["chat"] if framework == "ag2" else []), *recall] in paths
     assert [turn, *tool, *remember] in paths
     if framework != "agentchat":  # there a finished run is captured outside of it, by the user's own call
         assert {one[0] for one in paths} == {turn}
